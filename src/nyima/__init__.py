@@ -1,0 +1,113 @@
+"""Nyima: a personal memory that you own, for any LLM assistant.
+
+    from nyima import Assistant
+
+    nyima = Assistant.open("me.db", user="karen").sync
+    print(nyima.reply("My cat is called Nyima."))
+
+Names are loaded when they are first used, so that importing costs little.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nyima.app import Settings, load_settings
+    from nyima.assistant import Assistant
+    from nyima.bridge import Opening, Synchronous
+    from nyima.domain.changes import Add, Delta, Erase, Retire, Revise, merge
+    from nyima.domain.conversation import Origin, Role, Scope, Session, Turn
+    from nyima.domain.evidence import Answer, Budget, Evidence, Notes, Query, Recall, Step, Usage
+    from nyima.domain.memory import (
+        Claim,
+        Entity,
+        Episode,
+        Interval,
+        MemoryRecord,
+        Note,
+        Passage,
+        Profile,
+        ProfileFact,
+        Provenance,
+        Relation,
+        Summary,
+    )
+    from nyima.engines.cascade import Receipt
+    from nyima.engines.recipes import RECIPES, Recipe
+    from nyima.errors import NyimaError
+    from nyima.memory import Explanation, Memory, Remembered, Said
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "nyima.app": ("Settings", "load_settings"),
+    "nyima.assistant": ("Assistant",),
+    "nyima.bridge": ("Opening", "Synchronous"),
+    "nyima.domain.changes": ("Add", "Delta", "Erase", "Retire", "Revise", "merge"),
+    "nyima.domain.conversation": ("Origin", "Role", "Scope", "Session", "Turn"),
+    "nyima.domain.evidence": ("Answer", "Budget", "Evidence", "Notes", "Query", "Recall", "Step", "Usage"),
+    "nyima.domain.memory": (
+        "Claim", "Entity", "Episode", "Interval", "MemoryRecord", "Note", "Passage", "Profile", "ProfileFact",
+        "Provenance", "Relation", "Summary",
+    ),
+    "nyima.engines.cascade": ("Receipt",),
+    "nyima.engines.recipes": ("RECIPES", "Recipe"),
+    "nyima.errors": ("NyimaError",),
+    "nyima.memory": ("Explanation", "Memory", "Remembered", "Said"),
+}  # fmt: skip
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "RECIPES",
+    "Add",
+    "Answer",
+    "Assistant",
+    "Budget",
+    "Claim",
+    "Delta",
+    "Entity",
+    "Episode",
+    "Erase",
+    "Evidence",
+    "Explanation",
+    "Interval",
+    "Memory",
+    "MemoryRecord",
+    "Note",
+    "Notes",
+    "NyimaError",
+    "Opening",
+    "Origin",
+    "Passage",
+    "Profile",
+    "ProfileFact",
+    "Provenance",
+    "Query",
+    "Recall",
+    "Receipt",
+    "Recipe",
+    "Relation",
+    "Remembered",
+    "Retire",
+    "Revise",
+    "Role",
+    "Said",
+    "Scope",
+    "Session",
+    "Settings",
+    "Step",
+    "Summary",
+    "Synchronous",
+    "Turn",
+    "Usage",
+    "load_settings",
+    "merge",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        return getattr(importlib.import_module(_MODULE_OF[name]), name)
+    raise AttributeError(f"module 'nyima' has no attribute {name!r}")

@@ -1,0 +1,116 @@
+"""Embedders: MiniLM on onnxruntime, or any OpenAI-compatible ``/embeddings``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nyima.adapters.openai_chat import Endpoint, translated
+from nyima.domain.ports import Vector
+from nyima.errors import ModelRefused, PackError
+
+if TYPE_CHECKING:
+    import onnxruntime
+    import tokenizers
+
+__all__ = ["OnnxEmbedder", "OpenAIEmbedder"]
+
+_LONGEST = 256
+_BATCH = 32
+_MOST_CHARACTERS = 6_000
+
+
+def _packed(vectors: NDArray[np.float32]) -> list[Vector]:
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = (vectors / np.maximum(norms, 1e-12)).astype("<f4")
+    return [row.tobytes() for row in unit]
+
+
+class OnnxEmbedder:
+    """all-MiniLM-L6-v2 (384 dimensions) in this process, without torch.
+
+    Texts are cut after 256 word pieces, as the model was trained: what stands later in
+    a long text does not count for its vector (full-text search still finds it). The
+    vector is the mean of the token vectors, at unit length. Weights load at first use.
+    """
+
+    def __init__(self, files: dict[str, Path], name: str = "minilm-l6-int8", threads: int = 0) -> None:
+        """``files`` holds ``model.onnx`` and ``tokenizer.json``; 0 threads means all cores."""
+        self.name = name
+        self._files = files
+        self._threads = threads
+        self._loaded: tuple[tokenizers.Tokenizer, onnxruntime.InferenceSession, list[str]] | None = None
+        self._pool = ThreadPoolExecutor(1, "nyima-embed")
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """One unit vector a text, in order; in batches of similar length."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._embed, list(texts))
+
+    def _load(self) -> tuple[tokenizers.Tokenizer, onnxruntime.InferenceSession, list[str]]:
+        try:
+            import onnxruntime
+            import tokenizers
+        except ImportError as error:
+            raise PackError("the local embedder needs extra packages: run `pip install 'nyima[local]'`") from error
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = self._threads
+        options.log_severity_level = 3
+        try:
+            tokenizer = tokenizers.Tokenizer.from_file(str(self._files["tokenizer.json"]))
+            session = onnxruntime.InferenceSession(str(self._files["model.onnx"]), options)
+        except Exception as error:
+            raise PackError(
+                f"the embedding model {self.name!r} cannot be loaded ({error}): run `nyima models pull {self.name}`"
+            ) from error
+        tokenizer.enable_truncation(_LONGEST)
+        tokenizer.enable_padding()
+        return tokenizer, session, [i.name for i in session.get_inputs()]
+
+    def _embed(self, texts: list[str]) -> list[Vector]:
+        if not texts:
+            return []
+        if self._loaded is None:
+            self._loaded = self._load()
+        tokenizer, session, inputs = self._loaded
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        out: NDArray[np.float32] | None = None
+        for start in range(0, len(order), _BATCH):
+            batch = order[start : start + _BATCH]
+            encoded = tokenizer.encode_batch([texts[i][:_MOST_CHARACTERS] for i in batch])
+            ids = np.array([e.ids for e in encoded], np.int64)
+            mask = np.array([e.attention_mask for e in encoded], np.int64)
+            given: dict[str, Any] = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+            tokens = np.asarray(session.run(None, {n: given[n] for n in inputs})[0], np.float32)
+            weights = mask[..., None].astype(np.float32)
+            means = (tokens * weights).sum(1) / np.maximum(weights.sum(1), 1.0) if tokens.ndim == 3 else tokens
+            out = np.zeros((len(texts), means.shape[1]), np.float32) if out is None else out
+            out[batch] = means
+        assert out is not None
+        return _packed(out)
+
+
+class OpenAIEmbedder:
+    """Any OpenAI-compatible ``/embeddings``. Long texts are cut after 6,000 characters."""
+
+    def __init__(self, model: str, endpoint: Endpoint) -> None:
+        self.name = model
+        self._endpoint = endpoint
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """One unit vector a text, in order."""
+        if not texts:
+            return []
+        with translated(self._endpoint, self.name):
+            answer = await self._endpoint.client().embeddings.create(
+                model=self.name, input=[t[:_MOST_CHARACTERS] or " " for t in texts], encoding_format="float"
+            )
+        vectors = np.array([item.embedding for item in sorted(answer.data, key=lambda d: d.index)], np.float32)
+        if vectors.ndim != 2 or len(vectors) != len(texts):
+            raise ModelRefused(f"{self.name!r} returned {vectors.shape} vectors for {len(texts)} texts: use another model")
+        return _packed(vectors)

@@ -1,0 +1,148 @@
+"""The file behind the SQLite store: opening, migrating, erasing, scanning."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from nyima.adapters import sqlite_search
+from nyima.adapters.schema import MIGRATIONS, decode
+from nyima.errors import ForeignStore, NewerStore, StoreError, StoreFull, StoreLocked, StoreReadOnly
+
+__all__ = ["compact", "erase", "open_file", "rebuild_text", "scan", "translated"]
+
+_APPLICATION = 0x4E59494D
+_WAIT_SECONDS = 15.0
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """SQLite's errors as ours, with what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        text = str(error)
+        if "locked" in text or "busy" in text:
+            raise StoreLocked(f"{path} is held by another program: close it, or try again in a moment") from error
+        if "readonly" in text or "unable to open" in text:
+            raise StoreReadOnly(
+                f"{path} cannot be written: check its permissions and its folder's, or choose another file with --db"
+            ) from error
+        if "full" in text:
+            raise StoreFull(f"the disk of {path} is full: free some space and run the command again") from error
+        if "not a database" in text or "malformed" in text:
+            raise ForeignStore(
+                f"{path} is not a memory of Nyima, or it is damaged: choose another file with --db, or restore a copy"
+            ) from error
+        raise StoreError(f"{path}: {text}: run `nyima doctor` for a check of the file") from error
+
+
+def open_file(path: Path) -> sqlite3.Connection:
+    """Open or create the file with the settings that the promises rest on."""
+    with translated(path):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.exists():
+                path.touch(0o600)
+        except OSError as error:
+            raise StoreReadOnly(f"{path} cannot be created: {error.strerror}: choose another file with --db") from error
+        db = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            _check(db, path)
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON", "foreign_keys=ON"):
+                db.execute(f"PRAGMA {pragma}")
+            _migrate(db)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+
+def _check(db: sqlite3.Connection, path: Path) -> None:
+    (application,) = db.execute("PRAGMA application_id").fetchone()
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if tables and application != _APPLICATION:
+        raise ForeignStore(f"{path} is a database of another program: choose another file with --db")
+    if version > len(MIGRATIONS):
+        raise NewerStore(
+            f"{path} has schema {version}, this Nyima knows {len(MIGRATIONS)}: install a newer Nyima to open it"
+        )
+
+
+def _migrate(db: sqlite3.Connection) -> None:
+    if db.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        for number, step in enumerate(MIGRATIONS[version:], version + 1):
+            step(db)
+            db.execute(f"PRAGMA user_version = {number}")
+        db.execute(f"PRAGMA application_id = {_APPLICATION}")
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+
+
+def erase(db: sqlite3.Connection, n: int, id: str, what: str) -> None:
+    """Delete a record, a turn or a session with all rows that mention it."""
+    if what == "session":
+        db.execute("DELETE FROM sessions WHERE scope = ? AND id = ?", (n, id))
+    elif what == "turn":
+        db.execute("DELETE FROM turns WHERE scope = ? AND id = ?", (n, id))
+    else:
+        row = db.execute("SELECT n FROM records WHERE scope = ? AND id = ?", (n, id)).fetchone()
+        if row is not None:
+            db.execute("DELETE FROM vectors WHERE n = ?", row)
+            db.execute(f"DELETE FROM fts_{n:d} WHERE rowid = ?", row)
+            db.execute("DELETE FROM records WHERE n = ?", row)
+    db.execute("DELETE FROM links WHERE scope = ? AND (parent = ? OR child = ?)", (n, id, id))
+    db.execute("DELETE FROM jobs WHERE scope = ? AND subject = ?", (n, id))
+    db.execute("DELETE FROM events WHERE n IN (SELECT n FROM event_refs WHERE scope = ? AND ref = ?)", (n, id))
+    db.execute("DELETE FROM event_refs WHERE scope = ? AND ref = ?", (n, id))
+    db.execute("UPDATE changes SET reason = '' WHERE scope = ? AND (id = ? OR successor = ?)", (n, id, id))
+
+
+def rebuild_text(db: sqlite3.Connection, n: int) -> int:
+    """Make the scope's full-text rows again from its records; their number."""
+    sqlite_search.drop_text(db, n)
+    sqlite_search.ensure_text(db, n)
+    rows = db.execute(
+        "SELECT r.n, r.id, r.kind, r.valid_from, r.valid_to, r.rec_from, r.rec_to, r.stale, r.body"
+        " FROM records r WHERE r.scope = ? ORDER BY r.n",
+        (n,),
+    ).fetchall()
+    for row in rows:
+        sqlite_search.add_text(db, n, row[0], decode(row[1:]).text)
+    return len(rows)
+
+
+def compact(db: sqlite3.Connection) -> None:
+    """Leave no erased byte behind: before SQLite 3.42 an FTS5 index keeps deleted words
+    until it is rebuilt; free pages go with VACUUM, old pages with the log."""
+    if sqlite3.sqlite_version_info < (3, 42):
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            for (n,) in db.execute("SELECT n FROM scopes").fetchall():
+                rebuild_text(db, n)
+            db.execute("COMMIT")
+        except BaseException:
+            db.execute("ROLLBACK")
+            raise
+    db.execute("VACUUM")
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def scan(path: Path, needles: Sequence[str]) -> Mapping[str, int]:
+    """Count the bytes of the needles in the store's files."""
+    files = [file for file in (path, *(Path(f"{path}{tail}") for tail in ("-wal", "-shm", "-journal"))) if file.exists()]
+    found = 0
+    sought = [needle.encode() for needle in needles]
+    for file in files:
+        content = file.read_bytes()
+        found += sum(content.count(needle) * len(needle) for needle in sought if needle)
+    return {"files_scanned": len(files), "bytes_found": found}

@@ -1,0 +1,327 @@
+"""Settings and wiring: the only module that reads the environment, and the only one
+that joins engines to adapters."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tomllib
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nyima.domain.conversation import Scope
+from nyima.domain.ports import ChatModel, Clock, Embedder, Store, Writer
+from nyima.errors import ConfigError, NoModel, PackError
+
+if TYPE_CHECKING:
+    from nyima.adapters.packs import PackShelf
+    from nyima.engines.calls import Caller, Limits
+    from nyima.engines.recall import QueryEmbedder, Recaller
+    from nyima.engines.recipes import Recipe
+
+__all__ = ["Parts", "Settings", "SystemClock", "build", "find_chat_model", "load_settings", "shelf"]
+
+_ENVIRONMENT = {
+    "db": "NYIMA_DB",
+    "user": "NYIMA_USER",
+    "model": "NYIMA_MODEL",
+    "embedder": "NYIMA_EMBEDDER",
+    "cache": "NYIMA_CACHE",
+    "base_url": "OPENAI_BASE_URL",
+    "api_key": "OPENAI_API_KEY",
+}
+_LOCAL_PORTS = {11434: "Ollama", 8080: "llama.cpp", 1234: "LM Studio", 8000: "vLLM"}
+_CHAT_PACK = "qwen2.5-coder-1.5b"
+_EMBED_PACK = "minilm-l6-int8"
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        """The current time in UTC."""
+        return datetime.now(UTC)
+
+
+def _default(name: str) -> Path:
+    import platformdirs
+
+    if name == "config":
+        return Path(platformdirs.user_config_dir("nyima", False)) / "config.toml"
+    if name == "cache":
+        return Path(platformdirs.user_cache_dir("nyima", False))
+    return Path(platformdirs.user_data_dir("nyima", False)) / "memory.db"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be set. ``origin`` says where each value came from."""
+
+    db: Path = field(default_factory=lambda: _default("db"))
+    user: str = "me"
+    model: str = ""
+    writer_model: str = ""
+    embedder: str = _EMBED_PACK
+    cache: Path = field(default_factory=lambda: _default("cache"))
+    base_url: str = ""
+    api_key: str = field(default="", repr=False)
+    recipe: str = "default"
+    persona: str = ""
+    examples: str = ""
+    tools: tuple[str, ...] = ("calculator", "clock")
+    silence_minutes: float = 60.0
+    calls_per_day: int = 0
+    tokens_per_day: int = 0
+    threads: int = field(default_factory=lambda: max(1, min(4, os.cpu_count() or 2)))
+    hub: bool = True
+    origin: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+    def shown(self) -> dict[str, str]:
+        """The values as texts; a key is never shown."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "origin"}
+        values["api_key"] = "set" if self.api_key else ""
+        values["tools"] = ", ".join(self.tools)
+        return {name: str(value) for name, value in values.items()}
+
+
+def load_settings(**given: Any) -> Settings:
+    """Arguments, then environment, then the settings file, then defaults.
+
+    Raises ConfigError for a file that cannot be read or a value of the wrong type.
+    """
+    path = Path(os.environ.get("NYIMA_CONFIG") or _default("config"))
+    values: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    if path.is_file():
+        try:
+            data = tomllib.loads(path.read_text("utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+            raise ConfigError(f"{path} cannot be read: {error}: mend it, or set NYIMA_CONFIG to another file") from error
+        for name, value in data.items():
+            values[name], origin[name] = value, str(path)
+    elif "NYIMA_CONFIG" in os.environ:
+        raise ConfigError(f"NYIMA_CONFIG names {path}, which does not exist: create it or unset the variable")
+    for name, variable in _ENVIRONMENT.items():
+        if os.environ.get(variable):
+            values[name], origin[name] = os.environ[variable], variable
+    for name, value in given.items():
+        if value is not None:
+            values[name], origin[name] = value, "argument"
+    known = {f.name: f for f in fields(Settings) if f.name != "origin"}
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise ConfigError(f"{origin[unknown[0]]}: there is no setting {unknown[0]!r}: choose from {', '.join(known)}")
+    checked = {name: _checked(name, value, origin[name]) for name, value in values.items()}
+    return replace(Settings(), **checked, origin=origin)
+
+
+def _checked(name: str, value: Any, origin: str) -> Any:
+    default = getattr(Settings(), name)
+    try:
+        if isinstance(default, Path):
+            return Path(value).expanduser()
+        if isinstance(default, tuple):
+            return tuple(str(v) for v in (value.split(",") if isinstance(value, str) else value))
+        if isinstance(default, bool):
+            return value if isinstance(value, bool) else str(value).lower() in {"1", "true", "yes"}
+        return type(default)(value)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{origin}: {name} = {value!r} is not a {type(default).__name__}") from error
+
+
+def shelf(settings: Settings) -> PackShelf:
+    """The packs in the cache."""
+    from nyima.adapters.packs import PackShelf
+
+    return PackShelf(settings.cache / "packs", hub=settings.hub)
+
+
+def find_chat_model(settings: Settings, name: str | None = None) -> ChatModel:
+    """The chat model: the named one, else the first of OPENAI_BASE_URL or
+    OPENAI_API_KEY, a local server on the usual ports, the local pack.
+
+    Raises NoModel or PackError with what to do when there is none.
+    """
+    from nyima.adapters.openai_chat import Endpoint, OpenAIChat
+    from nyima.adapters.packs import packs
+
+    name = name if name is not None else settings.model
+    if name == "none":
+        raise NoModel("the model is set to 'none': set NYIMA_MODEL, or leave it out to use the local model")
+    if name in packs():
+        return _local(settings, name)
+    url, key = settings.base_url, settings.api_key
+    if url or key:
+        model = name or _first_model(url, key) or "gpt-4o-mini"
+        return OpenAIChat(model, Endpoint(url or None, key or None))
+    for port in _LOCAL_PORTS:
+        local = f"http://127.0.0.1:{port}/v1"
+        if _listens(port) and (model := name or _first_model(local, "")):
+            return OpenAIChat(model, Endpoint(local, "none"), window=8_000)
+    if name:
+        raise NoModel(
+            f"no server has the model {name!r}: set OPENAI_BASE_URL, or choose a pack from `nyima models list`"
+        )
+    return _local(settings, _CHAT_PACK)
+
+
+def _local(settings: Settings, pack: str) -> ChatModel:
+    from nyima.adapters.local_chat import LocalChat
+
+    return LocalChat(shelf(settings).files(pack)["model.gguf"], pack, threads=min(settings.threads, 4))
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.05)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _first_model(url: str, key: str) -> str:
+    """The first model that an address lists, empty when it lists none."""
+    import json
+
+    if not url:
+        return ""
+    request = urllib.request.Request(url.rstrip("/") + "/models", headers={"Authorization": f"Bearer {key or 'none'}"})
+    try:
+        with urllib.request.urlopen(request, timeout=2.0) as answer:
+            listed = json.loads(answer.read(1_000_000))["data"]
+            return str(listed[0]["id"]) if listed else ""
+    except (urllib.error.URLError, TimeoutError, ConnectionError, ValueError, KeyError, TypeError, IndexError):
+        return ""
+
+
+def find_embedder(settings: Settings) -> Embedder | None:
+    """The embedder, None when it is set to ``none``. A pack must have been pulled."""
+    from nyima.adapters.embedders import OnnxEmbedder, OpenAIEmbedder
+    from nyima.adapters.openai_chat import Endpoint
+    from nyima.adapters.packs import packs
+
+    if settings.embedder == "none":
+        return None
+    if settings.embedder in packs():
+        pack = shelf(settings)
+        files = pack.files(settings.embedder)
+        damaged = pack.verify(settings.embedder)
+        if damaged:
+            raise PackError(f"{', '.join(damaged)} is damaged: run `nyima models pull {settings.embedder}`")
+        return OnnxEmbedder(files, settings.embedder)
+    return OpenAIEmbedder(settings.embedder, Endpoint(settings.base_url or None, settings.api_key or None))
+
+
+@dataclass(slots=True)
+class Parts:
+    """What a memory works with. ``chat`` answers, ``writer_chat`` writes notes and
+    summaries (the same model unless another is set)."""
+
+    scope: Scope
+    store: Store
+    clock: Clock
+    embedder: Embedder | None
+    chat: ChatModel | None
+    writer_chat: ChatModel | None
+    settings: Settings
+    recipe: Recipe
+    persona: str
+    private: bool = False
+
+    def caller(self, chat: ChatModel | None) -> Caller | None:
+        """A model with ledger and budget."""
+        from nyima.engines.calls import Caller
+
+        return None if chat is None else Caller(chat, self.store, self.clock, self._limits(), self.private)
+
+    def _limits(self) -> Limits:
+        from nyima.engines.calls import Limits
+
+        return Limits(self.settings.calls_per_day, self.settings.tokens_per_day)
+
+    def writer(self, kind: str, recipe_name: str) -> Writer:
+        """The writer of a kind of job."""
+        from nyima.engines.recipes import recipe_named
+        from nyima.engines.strategies.common import Desk
+        from nyima.engines.strategies.conditional import GateWriter, NoteWriter
+        from nyima.engines.strategies.profile import ProfileWriter
+        from nyima.engines.strategies.summaries import RecursiveWriter, SummaryWriter
+
+        recipe = recipe_named(recipe_name)
+        chat = self.writer_chat
+        room = 1_500 if chat is None else max(400, chat.window // 3)
+        desk = Desk(self.store, self.caller(chat), self.clock, room)
+        makers: dict[str, Callable[[], Writer]] = {
+            "gate": lambda: GateWriter(desk, recipe.writers),
+            "note": lambda: NoteWriter(desk, recipe.parts),
+            "summary": lambda: SummaryWriter(desk),
+            "recursive": lambda: RecursiveWriter(desk),
+            "profile": lambda: ProfileWriter(desk),
+        }
+        if kind not in makers:
+            raise ConfigError(f"a job of kind {kind!r} is owed that this version cannot do: install a newer Nyima")
+        return makers[kind]()
+
+    def query_embedder(self) -> QueryEmbedder:
+        """Embeds the words of one recall."""
+        from nyima.engines.recall import QueryEmbedder
+
+        return QueryEmbedder(self.embedder)
+
+    def recaller(self, recipe: Recipe, *, k: int | None = None) -> Recaller:
+        """The read path of a recipe; with ``k`` each source may bring that many."""
+        from nyima.engines.recall import AllPlanner, BudgetSelector, Recaller
+        from nyima.engines.strategies.judges import ReflectingJudge, ScoreJudge
+        from nyima.engines.strategies.retrievers import PersonaRetriever, SearchRetriever
+
+        vectors = self.query_embedder()
+        retrievers: dict[str, Any] = {
+            s.name: SearchRetriever(self.store, vectors, s.how, s.weights) for s in recipe.sources
+        }
+        steps = tuple((s.name, k or s.k) for s in recipe.sources)
+        if k and self.persona and recipe.name == "default":
+            retrievers["persona"] = PersonaRetriever(self.persona)
+            steps = (*steps, ("persona", 2))
+        caller = self.caller(self.chat)
+        judge = ReflectingJudge(caller) if recipe.judge == "reflect" and caller is not None else ScoreJudge()
+        limits = {} if k else {s.name: s.k for s in recipe.sources}
+        selector = BudgetSelector(recipe.floor, limits)
+        return Recaller(self.store, AllPlanner(steps), retrievers, judge, selector, vectors, recipe.rounds)
+
+    @property
+    def silence(self) -> timedelta:
+        """After how long without a turn a session has ended."""
+        return timedelta(minutes=self.settings.silence_minutes)
+
+
+def read_persona(settings: Settings) -> str:
+    """The assistant's persona: the file that is set, else the built-in one."""
+    path = Path(settings.persona).expanduser() if settings.persona else Path(__file__).with_name("persona.md")
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the persona {path} cannot be read: {error}: set another file") from error
+
+
+def build(settings: Settings, *, chat: ChatModel | None, embedder: Embedder | None, clock: Clock | None = None) -> Parts:
+    """Open the store and join the parts."""
+    from nyima.adapters.sqlite import SqliteStore
+    from nyima.engines.recipes import recipe_named
+
+    recipe = recipe_named(settings.recipe)
+    persona = read_persona(settings)
+    writer = find_chat_model(settings, settings.writer_model) if settings.writer_model and chat is not None else chat
+    return Parts(
+        Scope(user=settings.user),
+        SqliteStore(settings.db),
+        clock or SystemClock(),
+        embedder,
+        chat,
+        writer,
+        settings,
+        recipe,
+        persona,
+    )

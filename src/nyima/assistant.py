@@ -1,0 +1,365 @@
+"""Assistant: a companion that replies with its memory and keeps what matters."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from nyima.app import Parts
+from nyima.bridge import Opening
+from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
+from nyima.domain.evidence import Answer, Notes, Query, Recall, Usage
+from nyima.domain.ports import ChatModel, Clock, Completion, Embedder, Message
+from nyima.engines.ingest import turn_id
+from nyima.engines.notes import ReplyStream
+from nyima.engines.prompts import sections, version
+from nyima.engines.reading import GRAMMAR, Known, PromptBuilder, Shot, reply_schema
+from nyima.engines.recipes import Recipe, recipe_named
+from nyima.engines.strategies.common import Desk, notes_of
+from nyima.engines.strategies.summaries import running
+from nyima.errors import ConfigError, InputError, NoModel
+from nyima.memory import Memory, parts_for
+from nyima.tools import Tool, load_tools
+from nyima.traces import trace_event
+
+__all__ = ["Assistant", "ModelOf", "is_goodbye"]
+
+ModelOf: TypeAlias = ChatModel | str | None
+
+_GOODBYE = re.compile(
+    r"^\W*(?:(?:ok(?:ay)?|well|thanks?|thank you|alright|no|so)\W+){0,3}(?:good ?bye|bye(?: ?bye)?|see you(?: later| soon| tomorrow)?|"
+    r"good ?night|farewell|cya|adi[oó]s|tchau|adeus|at[eé] (?:logo|amanhã)|tsch[uü]ss|auf wiedersehen|au revoir|"
+    r"arrivederci|ciao|再见|再見|さようなら|じゃあね)(?:\W+(?:nyima|for now|then|now|all|and thanks?|thanks?))*\W*$",
+    re.IGNORECASE,
+)
+_IDLE_SECONDS = 0.8
+_MOST_TOOL_CALLS = 3
+
+
+def is_goodbye(text: str) -> bool:
+    """Whether a message takes leave and says nothing else."""
+    return bool(_GOODBYE.match(text.strip()[:120]))
+
+
+@dataclass(slots=True)
+class _Made:
+    """What a reply call gave."""
+
+    stream: ReplyStream
+    usage: Usage = Usage()
+    first: float = 0.0
+    finish: str = ""
+
+
+class Assistant:
+    """Replies, remembers, and works off in the background what its turns owe."""
+
+    def __init__(
+        self, memory: Memory, *, tools: Mapping[str, Tool] | None = None, shots: Sequence[Shot] = (), private: bool = False
+    ) -> None:
+        self.memory = memory
+        self.last: Answer | None = None
+        self.recipe: Recipe = memory.parts.recipe
+        self.tools = dict(tools or {})
+        self._shots = tuple(shots)
+        self._session: Session | None = None
+        self._own: list[Turn] = []
+        self._known: Known | None = None
+        self._background: asyncio.Task[None] | None = None
+        self.private = private
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path | None = None,
+        *,
+        user: str | None = None,
+        model: ModelOf = None,
+        recipe: str | None = None,
+        embedder: Embedder | str | None = None,
+        tools: Sequence[Callable[..., Any] | str] | None = None,
+        clock: Clock | None = None,
+    ) -> Opening[Assistant]:
+        """Open a companion on a memory file.
+
+        ``model`` is an object, a model's name, a pack's name, or None for what the
+        settings say. ``tools`` are Python functions that the assistant may call; None
+        takes the settings' (a calculator and the clock). Sessions that fell silent are
+        ended on opening. Raises StoreError, PackError, NoModel or ConfigError.
+        """
+
+        async def start() -> Assistant:
+            parts = parts_for(path, user, recipe, model, embedder, clock)
+            memory = Memory(parts)
+            chosen = load_tools(parts.settings.tools if tools is None else tools)
+            assistant = cls(memory, tools=chosen, shots=read_shots(parts))
+            await memory.ingest.end_silent(memory.scope, parts.recipe)
+            return assistant
+
+        return Opening(start)
+
+    @property
+    def private(self) -> bool:
+        """Whether the running chat reads the memory and never writes it."""
+        return self.memory.parts.private
+
+    @private.setter
+    def private(self, value: bool) -> None:
+        self.memory.parts.private = value
+        self._session, self._own, self._known = None, [], None
+
+    # --- talking ---
+
+    async def reply(self, text: str) -> Answer:
+        """The reply to a message, with what it rests on."""
+        async for _ in self.stream(text):
+            pass
+        assert self.last is not None
+        return self.last
+
+    async def stream(self, text: str) -> AsyncIterator[str]:
+        """The reply piece by piece; afterwards ``last`` is the Answer.
+
+        The message is durable before the model is called: when the model fails, the
+        error is raised and the message stays.
+        """
+        text = clean_text(text)
+        if not text.strip():
+            raise InputError("an empty message has no answer: write something")
+        if self.memory.parts.chat is None:
+            raise NoModel("there is no chat model: set NYIMA_MODEL, or run `nyima models pull qwen2.5-coder-1.5b`")
+        await self._quiet()
+        session = await self._current()
+        before = self._own if self.private else await self.memory.turns(session.id)
+        said = Turn(turn_id(), session.id, Role.USER, text, self.memory.parts.clock.now())
+        if not self.private:
+            (said,) = await self.memory.ingest.hear(self.memory.scope, session, [said], self.recipe)
+        async for piece in self._answer(session, before, said):
+            yield piece
+        if is_goodbye(text):
+            await self.end_session()
+        self._later()
+
+    async def greet(self) -> AsyncIterator[str]:
+        """Open the session: to a stranger with a fixed question, to somebody who is
+        known with a sentence of the model's own."""
+        known = await self._knowledge()
+        session = await self._current()
+        if not known.profile.facts and not known.summary:
+            hello = "Hello! I don't think we have met. What should I call you?"
+            yield hello
+            await self._store_greeting(session, hello)
+            return
+        builder = self._builder(style="plain")
+        messages = [Message("system", builder.system(known)), Message("user", sections("reply")["hello"])]
+        caller = self.memory.parts.caller(self.memory.parts.chat)
+        assert caller is not None
+        shown = ReplyStream()
+        async for piece in caller.stream(self.memory.scope, version("reply"), messages, max_tokens=60, lane="greeting"):
+            visible = shown.feed(piece) if isinstance(piece, str) else shown.finish()
+            if visible:
+                yield visible
+        await self._store_greeting(session, shown.reply())
+
+    async def _store_greeting(self, session: Session, text: str) -> None:
+        turn = self._spoken(session, text)
+        if self.private:
+            self._own.append(turn)
+        elif text:
+            await self.memory.store.append(self.memory.scope, session, [turn])
+
+    async def _answer(self, session: Session, before: Sequence[Turn], said: Turn) -> AsyncIterator[str]:
+        started = time.perf_counter()
+        parts = self.memory.parts
+        builder = self._builder()
+        notes = {} if self.private else await self._noted(before)
+        past = [t for t in await self.memory.turns() if t.session != session.id] if self.recipe.past else []
+        dialogue, shown = builder.dialogue([*past, *before], notes)
+        recall = await self._recall(said, {t.id for t in shown} | {said.id}, len(shown) == len(before))
+        system = Message("system", builder.system(await self._knowledge()))
+        messages = [system, *dialogue, Message("user", builder.last(said.text, recall.kept))]
+        made = _Made(ReplyStream())
+        complete = False
+        try:
+            async for piece in self._calls(messages, made, started):
+                yield piece
+            complete = True
+        finally:
+            text = made.stream.reply()
+            reply = self._spoken(session, text)
+            noted = made.stream.notes() if complete and made.finish != "cut" else Notes()
+            seconds = {"first": round(made.first, 3), "total": round(time.perf_counter() - started, 3)}
+            prompts = (version("reply"), *recall.prompts)
+            self.last = Answer(text, reply.id, replace(recall, prompts=prompts), noted, made.usage, seconds)
+            if self.private:
+                self._own += [said, reply]
+            elif text or complete:
+                trace = trace_event(self.last.recall, parts.clock.now(), self.last, said.id)
+                work = self.memory.ingest.answered(self.memory.scope, session, said, reply, noted, self.recipe, trace)
+                await asyncio.shield(work)
+
+    async def _calls(self, messages: list[Message], made: _Made, started: float) -> AsyncIterator[str]:
+        """The reply call; while the model asks for a tool, the tool's result and another."""
+        caller = self.memory.parts.caller(self.memory.parts.chat)
+        assert caller is not None
+        model = caller.model
+        notes = self.recipe.takes_notes
+        for turn in range(_MOST_TOOL_CALLS + 1):
+            tools = bool(self.tools) and turn < _MOST_TOOL_CALLS
+            options: dict[str, Any] = {
+                "max_tokens": 320 if model.grammars else 1_500,
+                "temperature": 0.0,
+                "grammar": GRAMMAR(tools=tools) if notes and model.grammars else None,
+                "schema": reply_schema() if notes and not model.grammars and not self.tools else None,
+                "lane": "chat",
+            }
+            async for piece in caller.stream(self.memory.scope, version("reply"), messages, **options):
+                if isinstance(piece, Completion):
+                    made.usage, made.finish = made.usage + piece.usage, piece.finish
+                    visible = made.stream.finish()
+                else:
+                    visible = made.stream.feed(piece)
+                if visible:
+                    made.first = made.first or time.perf_counter() - started
+                    yield visible
+            wish = made.stream.call()
+            if wish is None:
+                return
+            result = await self._use(*wish)
+            raw = made.stream.raw.strip()
+            messages += [Message("assistant", raw), Message("user", f"[tool result] {result}")]
+            made.stream = ReplyStream()
+
+    async def _use(self, name: str, given: Mapping[str, Any]) -> str:
+        tool = self.tools.get(name)
+        if tool is None:
+            return f"there is no tool {name!r}"
+        return await asyncio.to_thread(tool.run, given)
+
+    async def _recall(self, said: Turn, visible: set[str], whole: bool) -> Recall:
+        """What the memory has on a message, without what the dialogue shows anyway."""
+        parts = self.memory.parts
+        query = Query(said.text, parts.clock.now(), session=said.session if whole else None)
+        if not self.recipe.sources:
+            return Recall(query)
+        if not self.private:
+            await self.memory.ingest.index(self.memory.scope)
+        found = await parts.recaller(self.recipe).recall(self.memory.scope, query, self.recipe.evidence)
+        kept = tuple(e for e in found.kept if not visible & set(e.record.provenance.turns[:1]))
+        if "profile" in self.recipe.system:
+            kept = tuple(e for e in kept if e.source != "profile")
+        if "summary" in self.recipe.system:
+            kept = tuple(e for e in kept if e.source != "summary")
+        return replace(found, kept=kept)
+
+    def _builder(self, style: str | None = None) -> PromptBuilder:
+        chat = self.memory.parts.chat
+        assert chat is not None
+        if style is None:
+            bound = chat.grammars or not self.tools
+            style = ("json" if bound else "lines") if self.recipe.takes_notes else "plain"
+        about = {name: tool.about for name, tool in self.tools.items()} if self.recipe.takes_notes else {}
+        return PromptBuilder(self.recipe, self.memory.parts.persona, style, chat.window, about, self._shots)
+
+    def _spoken(self, session: Session, text: str) -> Turn:
+        now = self.memory.parts.clock.now()
+        return Turn(turn_id(), session.id, Role.ASSISTANT, text, now, Origin.ASSISTANT)
+
+    async def _noted(self, turns: Sequence[Turn]) -> dict[str, Notes]:
+        events = await notes_of(self.memory.store, self.memory.scope, turns) if self.recipe.takes_notes else {}
+        return {
+            id: Notes(bool(e.body["remember"]), tuple((k, v) for k, v in e.body["facts"]), complete=True)
+            for id, e in events.items()
+        }
+
+    async def _knowledge(self) -> Known:
+        """Profile and running memory, the same for a whole session."""
+        if self._known is None:
+            parts = self.memory.parts
+            last = await running(Desk(parts.store, None, parts.clock), parts.scope)
+            profile = await self.memory.profile()
+            self._known = Known(profile, last.body if last else "")
+        return self._known
+
+    # --- sessions and work ---
+
+    async def _current(self) -> Session:
+        """The running session; a new one after a silence."""
+        now = self.memory.parts.clock.now()
+        if self._session is not None and not self.private:
+            turns = await self.memory.turns(self._session.id)
+            if turns and now - turns[-1].at >= self.memory.parts.silence:
+                await self.end_session()
+        if self._session is None:
+            self._session = Session("s-" + uuid.uuid4().hex[:16], now)
+        return self._session
+
+    async def end_session(self) -> None:
+        """End the session: summary and profile become jobs. The next message begins a
+        new one."""
+        session, self._session = self._session, None
+        self._own, self._known = [], None
+        if session is not None and not self.private:
+            found = await self.memory.store.sessions(self.memory.scope, ids=(session.id,))
+            if found:
+                await self.memory.ingest.end(self.memory.scope, found[0], self.recipe)
+
+    def refresh(self) -> None:
+        """Read profile and summary again, after they were changed from outside."""
+        self._known = None
+
+    def choose(self, recipe: str) -> None:
+        """Use another recipe from the next message on. Raises ConfigError."""
+        self.recipe = recipe_named(recipe)
+
+    async def drain(self, progress: Callable[[str, int], None] | None = None) -> Mapping[str, int]:
+        """Do all work that is due."""
+        await self._quiet()
+        done = await self.memory.drain(progress)
+        self._known = None if self._session is None else self._known
+        return done
+
+    def _later(self) -> None:
+        """Work in the background when the user is silent for a moment."""
+        if not self.private and (self._background is None or self._background.done()):
+            self._background = asyncio.get_running_loop().create_task(self._work())
+
+    async def _work(self) -> None:
+        await asyncio.sleep(_IDLE_SECONDS)
+        await self.memory.drain()
+
+    async def _quiet(self) -> None:
+        """Stop background work while the user talks; a broken-off job stays queued."""
+        task, self._background = self._background, None
+        if task is not None and not task.done():
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def close(self) -> None:
+        """Stop background work and close the memory. An open session stays open; the
+        next start ends it when it fell silent."""
+        await self._quiet()
+        await self.memory.close()
+
+
+def read_shots(parts: Parts) -> list[Shot]:
+    """The labelled examples of the settings: JSON lines with memory, context, response."""
+    if not parts.settings.examples:
+        return []
+    path = Path(parts.settings.examples).expanduser()
+    try:
+        rows = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+        return [Shot(str(r["memory"]), str(r["context"]), str(r["response"])) for r in rows]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"the examples {path} cannot be read: {error!r}: each line needs memory, context and response"
+        ) from error

@@ -1,0 +1,101 @@
+"""How memory evolves: ``Add | Revise | Retire | Erase``, gathered in a Delta."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from nyima.domain.memory import MemoryRecord
+
+__all__ = ["Add", "Change", "ChangeRow", "Delta", "Erase", "Retire", "Revise", "merge"]
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """A new record. Adding an id that exists changes nothing."""
+
+    record: MemoryRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Revise:
+    """Close record ``id`` and open its successor."""
+
+    id: str
+    successor: MemoryRecord
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Retire:
+    """Close record ``id``: it is no longer believed from ``at`` on."""
+
+    id: str
+    at: datetime
+    reason: str = ""
+    stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Erase:
+    """Remove for good what ``id`` names (``what`` is record, turn or session), with
+    every trace, queued job and index row that mentions it."""
+
+    id: str
+    what: str = "record"
+
+
+Change: TypeAlias = Add | Revise | Retire | Erase
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """Changes that are committed together or not at all."""
+
+    changes: tuple[Change, ...] = ()
+    by: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRow:
+    """One line of the history of changes; it holds ids only, never text."""
+
+    revision: int
+    verb: str
+    id: str
+    successor: str | None
+    at: datetime
+    by: str
+    reason: str
+
+
+def merge(deltas: Iterable[Delta]) -> Delta:
+    """One delta that does what the given ones do in order.
+
+    An id is added once; of several Revise or Retire of one id the last counts; an
+    Erase removes every other change of its id. Associative; ``Delta()`` is neutral.
+    """
+    added: dict[str, Add] = {}
+    closed: dict[str, Revise | Retire] = {}
+    erased: dict[tuple[str, str], Erase] = {}
+    by = ""
+    for delta in deltas:
+        by = by or delta.by
+        for change in delta.changes:
+            match change:
+                case Add(record):
+                    added.setdefault(record.id, change)
+                case Erase(id, what):
+                    erased[what, id] = change
+                case Revise(id) | Retire(id):
+                    closed.pop(id, None)
+                    closed[id] = change
+    gone = {id for what, id in erased if what == "record"}
+    kept = [change for id, change in added.items() if id not in gone]
+    ends = [c for id, c in closed.items() if id not in gone and not (isinstance(c, Revise) and c.successor.id in gone)]
+    return Delta((*kept, *ends, *erased.values()), by)

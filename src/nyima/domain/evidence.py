@@ -1,0 +1,126 @@
+"""What is asked, what was found, what was kept: the read path's values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias
+
+from nyima.domain.memory import Interval, MemoryRecord
+
+__all__ = ["Answer", "Budget", "Evidence", "Notes", "Plan", "Query", "Recall", "Step", "Usage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is asked. ``at`` is the clock's time, ``as_of`` looks into the past,
+    ``session`` is the running session, whose turns the reader sees anyway."""
+
+    text: str
+    at: datetime
+    keywords: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    as_of: datetime | None = None
+    period: Interval | None = None
+    session: str | None = None
+
+    def words(self) -> str:
+        """The text with the keywords that a reflection added."""
+        return " ".join((self.text, *self.keywords))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One retrieval from one source."""
+
+    source: str
+    query: Query
+    k: int
+
+
+Plan: TypeAlias = tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A text from a source, with scores in 0..1 (higher is better)."""
+
+    text: str
+    source: str
+    score: float
+    record: MemoryRecord
+    at: datetime
+    scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    superseded: datetime | None = None
+
+    @property
+    def record_id(self) -> str:
+        """The id to revise or forget it by."""
+        return self.record.id
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much may enter a prompt: ``records`` pieces and ``tokens`` tokens."""
+
+    records: int = 10
+    tokens: int = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """The result of a recall and its trace. ``ms`` has ``embed``, ``search`` and ``total``."""
+
+    query: Query
+    plan: Plan = ()
+    found: tuple[Evidence, ...] = ()
+    kept: tuple[Evidence, ...] = ()
+    rounds: int = 0
+    keywords: tuple[str, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict[str, str])
+    prompts: tuple[str, ...] = ()
+    ms: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Calls and tokens, retries counted. ``cached`` prompt tokens came from a prefix cache."""
+
+    calls: int = 0
+    prompt: int = 0
+    cached: int = 0
+    completion: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.calls + other.calls,
+            self.prompt + other.prompt,
+            self.cached + other.cached,
+            self.completion + other.completion,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What the reply's own call noted about the user's turn. ``complete`` is False
+    when the notes were missing or cut off; a job then makes them."""
+
+    remember: bool = False
+    facts: tuple[tuple[str, str], ...] = ()
+    complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A reply with what it rests on. ``seconds`` has ``first`` (first token) and ``total``."""
+
+    text: str
+    turn: str
+    recall: Recall
+    notes: Notes = field(default_factory=Notes)
+    usage: Usage = field(default_factory=Usage)
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def __str__(self) -> str:
+        return self.text

@@ -1,0 +1,386 @@
+"""The seams: the nine roles, the Store and the Clock, as protocols over values."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol, TypeAlias
+
+from nyima.domain.changes import ChangeRow, Delta
+from nyima.domain.conversation import Scope, Session, Turn
+from nyima.domain.evidence import Budget, Evidence, Plan, Query, Step, Usage
+from nyima.domain.memory import MemoryRecord
+
+__all__ = [
+    "ChatModel",
+    "Clock",
+    "Completion",
+    "Critic",
+    "Embedder",
+    "Event",
+    "Hit",
+    "Job",
+    "Judge",
+    "Judgement",
+    "Message",
+    "Planner",
+    "Probe",
+    "Reader",
+    "RecordFilter",
+    "Retriever",
+    "Selector",
+    "Store",
+    "Vector",
+    "Writer",
+    "Written",
+]
+
+Vector: TypeAlias = bytes
+"""A unit vector as packed little-endian float32 numbers."""
+
+
+class Clock(Protocol):
+    """Tells the time."""
+
+    def now(self) -> datetime:
+        """The current time, aware, in UTC."""
+        ...
+
+
+# --- the store -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFilter:
+    """Which records. Without ``as_of`` and ``retired``: those believed and valid now.
+
+    ``at`` is the moment that "now" means; a record is left out when its validity has
+    ended by then. ``as_of`` asks what was believed at that moment.
+    """
+
+    kinds: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    turns: tuple[str, ...] = ()
+    session: str | None = None
+    positions: tuple[int, int] | None = None
+    at: datetime | None = None
+    as_of: datetime | None = None
+    retired: bool = False
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A search: words (BM25) or a vector (cosine), never both."""
+
+    words: str = ""
+    vector: Vector | None = None
+    kinds: tuple[str, ...] = ()
+    k: int = 100
+    at: datetime | None = None
+    as_of: datetime | None = None
+    not_session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A record that a search found, with where it stands in its conversation.
+
+    BM25 scores are positive and unbounded; cosines lie in -1..1.
+    """
+
+    id: str
+    score: float
+    kind: str
+    session: str
+    position: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Work that is owed. ``state`` is queued, leased, done or parked."""
+
+    id: str
+    kind: str
+    subject: str
+    state: str = "queued"
+    attempts: int = 0
+    error: str = ""
+    recipe: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A journal line that is no turn: ``recall``, ``notes``, ``call``, ``import``.
+
+    It goes when anything that ``refs`` names is erased.
+    """
+
+    id: str
+    kind: str
+    at: datetime
+    refs: tuple[str, ...] = ()
+    body: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+class Store(Protocol):
+    """Canonical turns, records, changes and jobs; derived indexes. Values in, values
+    out; no method calls a model; every write is idempotent by id."""
+
+    async def append(
+        self,
+        scope: Scope,
+        session: Session,
+        turns: Sequence[Turn],
+        *,
+        delta: Delta | None = None,
+        jobs: Sequence[Job] = (),
+        events: Sequence[Event] = (),
+        close: str | None = None,
+    ) -> list[Turn]:
+        """Store turns, their jobs, events and a delta, and mark job ``close`` as done, in
+        one transaction; the turns come back with their positions. A turn id that exists
+        is left as it is."""
+        ...
+
+    async def commit(
+        self,
+        scope: Scope,
+        delta: Delta,
+        *,
+        expect: int | None = None,
+        jobs: Sequence[Job] = (),
+        events: Sequence[Event] = (),
+        close: str | None = None,
+    ) -> int:
+        """Apply a delta in one transaction, queue jobs, log events and mark job
+        ``close`` as done. Returns the new revision. Raises Conflict when ``expect``
+        is not the current revision or when a record to close is closed already, NotFound
+        when it does not exist; then nothing is changed."""
+        ...
+
+    async def revision(self, scope: Scope) -> int:
+        """The number of commits so far."""
+        ...
+
+    async def scopes(self) -> list[Scope]:
+        """Every scope that has a session."""
+        ...
+
+    async def records(self, scope: Scope, where: RecordFilter) -> list[MemoryRecord]:
+        """The records that match, by recorded time and id."""
+        ...
+
+    async def turns(self, scope: Scope, *, session: str | None = None, ids: Sequence[str] = ()) -> list[Turn]:
+        """The turns of a session, or those with the ids, or all; by session start, then position."""
+        ...
+
+    async def sessions(self, scope: Scope, *, ids: Sequence[str] = ()) -> list[Session]:
+        """The sessions, by start and id."""
+        ...
+
+    async def put_session(self, scope: Scope, session: Session, jobs: Sequence[Job] = ()) -> None:
+        """Create or replace a session's line and queue jobs, in one transaction."""
+        ...
+
+    async def search(self, scope: Scope, probe: Probe) -> list[Hit]:
+        """The best ``k`` hits, best first, ties by id."""
+        ...
+
+    async def index(self, scope: Scope, vectors: Mapping[str, Vector], model: str) -> None:
+        """Store the vectors of records. Raises EmbedderMismatch for another model."""
+        ...
+
+    async def unindexed(self, scope: Scope, limit: int) -> list[MemoryRecord]:
+        """Records that have no vector yet, oldest first."""
+        ...
+
+    async def reindex(self, scope: Scope, *, vectors: bool) -> int:
+        """Rebuild the full-text rows, and drop the vectors when asked; the number of records."""
+        ...
+
+    async def jobs(self, scope: Scope, states: Sequence[str] = ()) -> list[Job]:
+        """The jobs in these states (all when empty), by age."""
+        ...
+
+    async def lease(self, scope: Scope, worker: str, now: datetime, seconds: float) -> Job | None:
+        """Take the oldest job that is due and not leased; None when there is none."""
+        ...
+
+    async def settle(self, scope: Scope, job: Job, *, retry_at: datetime | None, error: str) -> None:
+        """Put a failed job back until ``retry_at``, or park it when that is None."""
+        ...
+
+    async def log(self, scope: Scope, event: Event) -> None:
+        """Append an event."""
+        ...
+
+    async def events(self, scope: Scope, kind: str, *, ref: str | None = None, limit: int | None = None) -> list[Event]:
+        """Events of a kind, newest first."""
+        ...
+
+    async def changes(self, scope: Scope, *, since: int = 0) -> list[ChangeRow]:
+        """The history of changes after revision ``since``, oldest first."""
+        ...
+
+    async def scrub(self, needles: Sequence[str]) -> Mapping[str, int]:
+        """Make erased bytes unreadable in every file of the store, then look for the
+        needles there: ``files_scanned`` and ``bytes_found``."""
+        ...
+
+    async def close(self) -> None:
+        """Release files and threads."""
+        ...
+
+
+# --- models --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a chat request."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a chat model answered. ``finish`` is the wire's finish reason."""
+
+    text: str
+    finish: str = "stop"
+    usage: Usage = field(default_factory=lambda: Usage(calls=1))
+
+
+class ChatModel(Protocol):
+    """Messages in; text pieces, then one Completion, out."""
+
+    @property
+    def name(self) -> str:
+        """The model's name, as provenance records it."""
+        ...
+
+    @property
+    def window(self) -> int:
+        """The context window in tokens."""
+        ...
+
+    @property
+    def grammars(self) -> bool:
+        """Whether the server can be bound to a GBNF grammar."""
+        ...
+
+    def stream(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        schema: Mapping[str, Any] | None = None,
+        grammar: str | None = None,
+        lane: str = "",
+    ) -> AsyncIterator[str | Completion]:
+        """Pieces of text as they come, then the Completion, once. ``lane`` names the
+        prompt family (``chat`` or a job), so that a server can keep its prefix cache.
+        Raises ModelUnreachable or ModelRefused."""
+        ...
+
+    async def close(self) -> None:
+        """Release the connection or the process."""
+        ...
+
+
+class Embedder(Protocol):
+    """Texts to unit vectors."""
+
+    @property
+    def name(self) -> str:
+        """The model's name; vectors of different names are never mixed."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """One unit vector a text, in order."""
+        ...
+
+
+# --- the other roles -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a writer proposes: a delta, follow-up jobs and events. ``expect`` is the
+    revision that it was worked out from, where that matters."""
+
+    delta: Delta = Delta()
+    jobs: tuple[Job, ...] = ()
+    events: tuple[Event, ...] = ()
+    expect: int | None = None
+
+
+class Writer(Protocol):
+    """Proposes changes for a job; it never commits."""
+
+    async def write(self, scope: Scope, job: Job) -> Written:
+        """The changes that the job asks for."""
+        ...
+
+
+class Planner(Protocol):
+    """Decides which sources to ask, in which order; possibly none."""
+
+    async def plan(self, scope: Scope, query: Query) -> Plan:
+        """The steps."""
+        ...
+
+
+class Retriever(Protocol):
+    """Gets evidence from one source."""
+
+    async def retrieve(self, scope: Scope, step: Step) -> list[Evidence]:
+        """Evidence, best first, with scores in 0..1."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Scored evidence, and whether it is enough; if not, words to search for."""
+
+    evidence: tuple[Evidence, ...]
+    enough: bool = True
+    keywords: tuple[str, ...] = ()
+    prompt: str = ""
+
+
+class Judge(Protocol):
+    """Scores evidence and says whether it suffices."""
+
+    async def judge(self, scope: Scope, query: Query, evidence: Sequence[Evidence], *, last: bool) -> Judgement:
+        """The judgement; in the ``last`` round there is no further search."""
+        ...
+
+
+class Selector(Protocol):
+    """Cuts evidence to a budget."""
+
+    def select(self, query: Query, evidence: Sequence[Evidence], budget: Budget) -> tuple[Evidence, ...]:
+        """What is kept, best first."""
+        ...
+
+
+class Reader(Protocol):
+    """Writes the reply: pieces of visible text, then one Completion with the whole raw text."""
+
+    def read(self, messages: Sequence[Message]) -> AsyncIterator[str | Completion]:
+        """The stream."""
+        ...
+
+
+class Critic(Protocol):
+    """Says how consistent a draft is with a piece of evidence, 0..1."""
+
+    async def consistency(self, query: Query, evidence: Evidence, draft: str) -> float:
+        """The consistency."""
+        ...

@@ -1,0 +1,195 @@
+"""What follows from an erase: what rested on it goes too or is derived again, and a
+receipt says what became of each part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from nyima.domain.changes import Add, Change, Delta, Erase
+from nyima.domain.conversation import Role, Scope, Turn
+from nyima.domain.memory import Episode, Interval, MemoryRecord, Note, Summary
+from nyima.domain.ports import Clock, Job, RecordFilter, Store
+from nyima.domain.text import content_words, fold, sentences
+from nyima.engines.strategies.common import follow_up
+
+__all__ = ["Cascade", "Receipt"]
+
+_SHARED_WORDS = 2
+_NEEDLE = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What an erase did. ``erased`` counts records by kind; ``rederived`` the jobs that
+    make summaries and notes again without it; ``bytes_found`` what a search of every
+    file for the erased texts still found."""
+
+    erased: Mapping[str, int] = field(default_factory=dict[str, int])
+    rederived: int = 0
+    turns: int = 0
+    also: Mapping[str, int] = field(default_factory=dict[str, int])
+    files_scanned: int = 0
+    bytes_found: int = 0
+
+
+@dataclass(slots=True)
+class _Doomed:
+    turns: dict[str, Turn] = field(default_factory=dict[str, Turn])
+    records: dict[str, MemoryRecord] = field(default_factory=dict[str, MemoryRecord])
+    again: list[Job] = field(default_factory=list[Job])
+    restored: list[Change] = field(default_factory=list[Change])
+    traces: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cascade:
+    """Erases with all that rests on it."""
+
+    store: Store
+    clock: Clock
+
+    async def erase(
+        self, scope: Scope, *, records: Sequence[MemoryRecord] = (), turns: Sequence[str] = (), sessions: Sequence[str] = ()
+    ) -> Receipt:
+        """Erase records with the turns they came from, turns, or whole sessions.
+
+        A summary that is named goes alone: the turns that it covers stay. Everything
+        happens in one commit; then the files are compacted and searched.
+        """
+        doomed = _Doomed()
+        for record in records:
+            doomed.records[record.id] = record
+        named = [t for r in records for t in self._sources(r)]
+        found = await self.store.turns(scope, ids=(*turns, *named)) if (turns or named) else []
+        for session in sessions:
+            found += await self.store.turns(scope, session=session)
+        await self._add_turns(scope, doomed, found)
+        await self._derived(scope, doomed)
+        needles = await self._needles(scope, doomed)
+        changes: list[Change] = [Erase(id) for id in doomed.records]
+        changes += [Erase(id, "turn") for id in doomed.turns]
+        changes += [Erase(id, "session") for id in sessions]
+        jobs_before = len(await self.store.jobs(scope))
+        await self.store.commit(scope, Delta((*changes, *doomed.restored), "forget"))
+        jobs_after = len(await self.store.jobs(scope))
+        if doomed.again:
+            await self.store.commit(scope, Delta(), jobs=doomed.again)
+        report = await self.store.scrub(needles)
+        return Receipt(
+            erased=dict(Counter(r.kind for r in doomed.records.values())),
+            rederived=len(doomed.again),
+            turns=len(doomed.turns),
+            also={"traces": doomed.traces, "jobs": jobs_before - jobs_after, "sessions": len(sessions)},
+            files_scanned=report["files_scanned"],
+            bytes_found=report["bytes_found"],
+        )
+
+    def _sources(self, record: MemoryRecord) -> tuple[str, ...]:
+        """The turns that say what a record says: of a note its own turn, of a summary none."""
+        if isinstance(record, Summary):
+            return ()
+        return record.provenance.turns[:1] if isinstance(record, Note) else record.provenance.turns
+
+    async def _add_turns(self, scope: Scope, doomed: _Doomed, turns: Iterable[Turn]) -> None:
+        """Take turns with the replies that repeat them."""
+        todo = list(turns)
+        while todo:
+            turn = todo.pop()
+            if turn.id in doomed.turns:
+                continue
+            doomed.turns[turn.id] = turn
+            if turn.role is not Role.USER:
+                continue
+            for reply in await self._replies(scope, turn):
+                if reply.id not in doomed.turns and _repeats(reply.text, turn.text):
+                    todo.append(reply)
+
+    async def _replies(self, scope: Scope, turn: Turn) -> list[Turn]:
+        """The reply to a turn, and every reply whose recall used what came from it."""
+        ids: set[str] = set()
+        derived = await self.store.records(scope, RecordFilter(turns=(turn.id,), retired=True))
+        for ref in (turn.id, *(r.id for r in derived)):
+            for event in await self.store.events(scope, "recall", ref=ref):
+                ids.add(str(event.body.get("reply", "")))
+        replies = await self.store.turns(scope, ids=tuple(ids)) if ids else []
+        for other in await self.store.turns(scope, session=turn.session):
+            if other.position > turn.position:
+                if other.role is Role.USER:
+                    break
+                replies.append(other)
+        return [r for r in replies if r.role is Role.ASSISTANT]
+
+    async def _derived(self, scope: Scope, doomed: _Doomed) -> None:
+        sources = tuple({*doomed.turns, *(id for id, r in doomed.records.items() if isinstance(r, Summary))})
+        found = await self.store.records(scope, RecordFilter(turns=sources, retired=True)) if sources else []
+        chain_from: Summary | None = None
+        for record in found:
+            doomed.records[record.id] = record
+            if isinstance(record, Note) and record.provenance.turns[0] not in doomed.turns:
+                doomed.again.append(self._again("note", record.provenance.turns[0]))
+            elif isinstance(record, Summary) and record.level == "session":
+                await self._session_again(scope, doomed, record, "summary")
+        running = [r for r in doomed.records.values() if isinstance(r, Summary) and r.level == "running"]
+        for record in running:
+            if chain_from is None or len(record.covers) < len(chain_from.covers):
+                chain_from = record
+        if chain_from is not None:
+            await self._refold(scope, doomed, chain_from)
+        for id in (*doomed.turns, *doomed.records):
+            doomed.traces += len(await self.store.events(scope, "recall", ref=id))
+
+    async def _session_again(self, scope: Scope, doomed: _Doomed, record: Summary, kind: str) -> None:
+        for session in record.covers[-1:]:
+            left = [t for t in await self.store.turns(scope, session=session) if t.id not in doomed.turns]
+            if any(t.role is Role.USER for t in left) and record.provenance.turns:
+                doomed.again.append(self._again(kind, session))
+
+    def _again(self, kind: str, subject: str) -> Job:
+        stamp = self.clock.now().strftime("%Y%m%d%H%M%S%f")
+        return follow_up(kind, subject, "default", f"-again-{stamp}")
+
+    async def _refold(self, scope: Scope, doomed: _Doomed, first: Summary) -> None:
+        """Fold again from the last running memory that the erase does not touch."""
+        everything = await self.store.records(scope, RecordFilter(kinds=("summary",), retired=True))
+        chain = [r for r in everything if isinstance(r, Summary) and r.level == "running"]
+        chain.sort(key=lambda r: (len(r.covers), r.recorded.since, r.id))
+        for record in chain:
+            if len(record.covers) >= len(first.covers):
+                doomed.records[record.id] = record
+                await self._session_again(scope, doomed, record, "recursive")
+        before = [r for r in chain if len(r.covers) < len(first.covers)]
+        if before and before[-1].recorded.until is not None:
+            last, now = before[-1], self.clock.now()
+            stamp = now.strftime("%Y%m%d%H%M%S%f")
+            restored = replace(
+                last,
+                id=f"{last.id}-restored-{stamp}",
+                valid=Interval(last.valid.since),
+                recorded=Interval(now),
+                stale=False,
+            )
+            doomed.restored.append(Add(restored))
+
+    async def _needles(self, scope: Scope, doomed: _Doomed) -> list[str]:
+        """Pieces of the erased texts that nothing which stays holds too."""
+        pieces: set[str] = set()
+        for text in (*(t.text for t in doomed.turns.values()), *(r.text for r in doomed.records.values())):
+            for sentence in sentences(text)[:50]:
+                pieces |= {sentence[i : i + _NEEDLE] for i in range(0, len(sentence) - 11, _NEEDLE)}
+        if not pieces:
+            return []
+        stay: list[str] = [t.text for t in await self.store.turns(scope) if t.id not in doomed.turns]
+        for record in await self.store.records(scope, RecordFilter(retired=True)):
+            if record.id not in doomed.records and not isinstance(record, Episode):
+                stay.append(record.text)
+        everything = "\n".join(stay)
+        return sorted(p for p in pieces if len(p.strip()) >= 12 and p not in everything)
+
+
+def _repeats(reply: str, said: str) -> bool:
+    """Whether a reply repeats something of a turn: words of some length, or a number."""
+    told = {w for w in content_words(said) if len(w) > 3 or w.isdigit()}
+    again = {w for w in content_words(fold(reply)) if w in told}
+    return len(again) >= min(_SHARED_WORDS, len(told)) if told else False

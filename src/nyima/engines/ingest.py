@@ -1,0 +1,179 @@
+"""The write path: the journal first, then jobs, then writers, then derived vectors."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from nyima.domain.changes import Delta, merge
+from nyima.domain.conversation import Role, Scope, Session, Turn
+from nyima.domain.evidence import Notes
+from nyima.domain.ports import Clock, Embedder, Event, Job, Store, Writer
+from nyima.engines.recall import index_pending
+from nyima.engines.recipes import Recipe
+from nyima.engines.strategies.common import follow_up, notes_event
+from nyima.engines.strategies.history import episodes
+from nyima.errors import Conflict, ModelError, NotFound, NyimaError
+
+__all__ = ["Ingest", "Progress", "SESSION_WRITERS", "turn_id"]
+
+SESSION_WRITERS = ("summary", "recursive", "profile")
+_LEASE_SECONDS = 900.0
+_MOST_ATTEMPTS = 5
+_BACKOFF_SECONDS = (2.0, 15.0, 60.0, 300.0)
+_UNREACHABLE_SECONDS = 20.0
+
+Progress = Callable[[str, int], None]
+
+
+def turn_id(*parts: str) -> str:
+    """An id for a turn: from its source when there are parts, else a new one."""
+    if parts:
+        return "t-" + hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:20]
+    return "t-" + uuid.uuid4().hex[:20]
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    """Takes turns in and works off what they owe."""
+
+    store: Store
+    clock: Clock
+    writers: Callable[[str, str], Writer]
+    embedder: Embedder | None = None
+    silence: timedelta = timedelta(hours=1)
+
+    async def hear(
+        self,
+        scope: Scope,
+        session: Session,
+        turns: Sequence[Turn],
+        recipe: Recipe,
+        *,
+        owed: bool = True,
+        extra: Delta | None = None,
+    ) -> list[Turn]:
+        """Make turns durable, with their episodes and, when ``owed``, the jobs of the
+        recipe's writers for each user turn."""
+        jobs = [job for turn in turns if owed and turn.role is Role.USER for job in self._jobs(turn, recipe)]
+        delta = episodes(turns, self.clock.now()) if "history" in recipe.writers else Delta()
+        return await self.store.append(scope, session, turns, delta=merge((delta, extra or Delta())), jobs=jobs)
+
+    def _jobs(self, turn: Turn, recipe: Recipe) -> list[Job]:
+        if not turn.text.strip() or recipe.gate == "off":
+            return []
+        return [follow_up("note" if recipe.gate == "all" else "gate", turn.id, recipe.name)]
+
+    async def answered(
+        self, scope: Scope, session: Session, said: Turn, reply: Turn, notes: Notes, recipe: Recipe, trace: Event | None
+    ) -> Turn:
+        """Store a reply with its notes; closes the job that was opened with the user's
+        turn, unless the notes are missing, when it stays for the worker."""
+        events = [trace] if trace else []
+        jobs: list[Job] = []
+        close = None
+        if recipe.takes_notes and notes.complete:
+            body: dict[str, object] = {"remember": notes.remember, "facts": [list(f) for f in notes.facts], "by": "reply"}
+            events.append(notes_event(said, body, self.clock))
+            close = f"gate-{said.id}"
+            if notes.remember and "conditional" in recipe.writers:
+                jobs.append(follow_up("note", said.id, recipe.name))
+        delta = episodes([reply], self.clock.now()) if "history" in recipe.writers else Delta()
+        stored = await self.store.append(
+            scope, session, [reply], delta=delta, jobs=jobs, events=events, close=close
+        )
+        return stored[0]
+
+    async def end(self, scope: Scope, session: Session, recipe: Recipe) -> Session:
+        """End a session; its writers become jobs. Ending twice changes nothing."""
+        if session.ended is not None:
+            return session
+        turns = await self.store.turns(scope, session=session.id)
+        ended = replace(session, ended=turns[-1].at if turns else self.clock.now())
+        spoken = any(t.role is Role.USER and t.text.strip() for t in turns)
+        names = [w for w in SESSION_WRITERS if w in recipe.writers] if spoken else []
+        await self.store.put_session(scope, ended, [follow_up(name, session.id, recipe.name) for name in names])
+        return ended
+
+    async def end_silent(self, scope: Scope, recipe: Recipe, *, keep: str | None = None) -> int:
+        """End the sessions whose last turn is older than the silence; how many."""
+        count = 0
+        for session in await self.store.sessions(scope):
+            if session.ended is not None or session.id == keep:
+                continue
+            turns = await self.store.turns(scope, session=session.id)
+            last = turns[-1].at if turns else session.started
+            if self.clock.now() - last >= self.silence:
+                await self.end(scope, session, recipe)
+                count += 1
+        return count
+
+    async def work(self, scope: Scope, worker: str) -> Job | None:
+        """Do one job that is due. A job that fails is put back with backoff, then parked;
+        the error stays with it. Returns the job, None when none was due."""
+        job = await self.store.lease(scope, worker, self.clock.now(), _LEASE_SECONDS)
+        if job is None:
+            return None
+        try:
+            await self._do(scope, job)
+        except NotFound:
+            await self.store.commit(scope, Delta(), close=job.id)
+        except asyncio.CancelledError:
+            await self.store.settle(scope, replace(job, attempts=job.attempts - 1), retry_at=self.clock.now(), error="")
+            raise
+        except Exception as error:  # noqa: BLE001 - the job runner: any failure stays with its job
+            await self._failed(scope, job, error)
+        return job
+
+    async def _failed(self, scope: Scope, job: Job, error: Exception) -> None:
+        text = str(error) if isinstance(error, NyimaError) else f"{type(error).__name__}: {error}"
+        now = self.clock.now()
+        if isinstance(error, ModelError) and job.attempts + 1 < 4 * _MOST_ATTEMPTS:
+            retry = now + timedelta(seconds=_UNREACHABLE_SECONDS * (job.attempts + 1))
+        elif job.attempts + 1 < _MOST_ATTEMPTS:
+            retry = now + timedelta(seconds=_BACKOFF_SECONDS[min(job.attempts, len(_BACKOFF_SECONDS) - 1)])
+        else:
+            retry = None
+        await self.store.settle(scope, job, retry_at=retry, error=text[:500])
+
+    async def _do(self, scope: Scope, job: Job) -> None:
+        for attempt in range(5):
+            written = await self.writers(job.kind, job.recipe).write(scope, job)
+            try:
+                await self.store.commit(
+                    scope,
+                    written.delta,
+                    expect=written.expect,
+                    jobs=written.jobs,
+                    events=written.events,
+                    close=job.id,
+                )
+                return
+            except Conflict:
+                if attempt == 4:
+                    raise
+
+    async def drain(self, scope: Scope, worker: str, progress: Progress | None = None) -> Mapping[str, int]:
+        """Work until no job is due, then make the missing vectors. Returns how many jobs
+        were done, are waiting for a retry, and are parked."""
+        done = 0
+        while True:
+            if progress is not None:
+                due = await self.store.jobs(scope, ("queued", "leased"))
+                progress(due[0].kind if due else "", len(due))
+            job = await self.work(scope, worker)
+            if job is None:
+                break
+            done += 1
+        await self.index(scope)
+        left = await self.store.jobs(scope, ("queued", "leased", "parked"))
+        parked = sum(job.state == "parked" for job in left)
+        return {"done": done, "waiting": len(left) - parked, "parked": parked}
+
+    async def index(self, scope: Scope) -> int:
+        """Make the vectors that are missing."""
+        return 0 if self.embedder is None else await index_pending(self.store, self.embedder, scope)

@@ -1,0 +1,266 @@
+"""The reply's own call returns the reply and notes about the user's turn in one text.
+This module separates them while the text streams, and reads the notes.
+
+Three shapes are understood, whatever the model was asked for:
+
+- one JSON object, ``reply`` first (models that can be bound to a grammar or schema);
+- the reply as plain text, then a ``<notes>`` block of ``key: value`` lines;
+- a JSON object of facts before the reply (the manner of the profile companion).
+
+Nothing of the notes is ever shown, wherever the pieces are cut.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, cast
+
+import json_repair
+
+from nyima.domain.evidence import Notes
+
+__all__ = ["ReplyStream", "parse_facts", "render_notes", "render_reply"]
+
+_START = re.compile(r'\s*(?:```(?:json)?\s*)?\{\s*"([^"\\]{0,60})"\s*:\s*(?=\S)')
+_FIRST = re.compile(r"\s*(`{1,3}|```j?s?o?n?\s*|(?:```(?:json)?\s*)?\{[^:]{0,80}(?::\s*)?)?$", re.DOTALL)
+_MARKERS = ("<notes", '{"remember"', '{"facts"', "\nremember:", "\nfacts:", "\nnotes:")
+_LONGEST = max(map(len, _MARKERS))
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"'}
+_MOST_FACTS = 12
+_LONGEST_VALUE = 200
+
+
+class ReplyStream:
+    """Feed it pieces of the raw text; it gives back what may be shown."""
+
+    def __init__(self) -> None:
+        self.raw = ""
+        self.shown = ""
+        self._mode = "start"
+        self._at = 0
+        self._closed = False
+
+    def feed(self, piece: str) -> str:
+        """The visible text that this piece completes, possibly empty."""
+        self.raw += piece
+        if self._mode == "start":
+            self._begin()
+        elif self._mode == "facts":
+            self._end_of_facts(final=False)
+        out = ""
+        if self._mode == "json" and not self._closed:
+            out = self._json_text()
+        elif self._mode == "plain":
+            out = self._plain_text(final=False)
+        self.shown += out
+        return out
+
+    def finish(self) -> str:
+        """The visible text that was held back until the end was known."""
+        out = ""
+        if self._mode == "start":
+            self._mode = "plain"
+        if self._mode == "facts" and not self._end_of_facts(final=True):
+            return ""
+        if self._mode == "plain":
+            out = self._plain_text(final=True)
+        self.shown += out
+        return out
+
+    def reply(self) -> str:
+        """The visible text, stripped."""
+        return self.shown.strip()
+
+    def call(self) -> tuple[str, dict[str, Any]] | None:
+        """The tool that the model wants to call, with its arguments."""
+        if self._mode != "call":
+            return None
+        data = _loads(self.raw)
+        wish = data.get("call")
+        given = data.get("input", {})
+        if not isinstance(wish, str):
+            return None
+        return wish, cast("dict[str, Any]", given) if isinstance(given, dict) else {"input": given}
+
+    def notes(self) -> Notes:
+        """The notes; not complete when the text has none that can be read."""
+        if self._mode == "json":
+            return _from_json(_loads(self.raw))
+        if self._mode == "facts" or (self._mode == "plain" and self._at):
+            lead = _loads(self.raw[: self._at or None])
+            tail = _from_lines(self.raw[self._at :])
+            facts = (*parse_facts(lead), *tail.facts)
+            return Notes(tail.remember or bool(facts), facts[:_MOST_FACTS], complete=True)
+        return _from_lines(self.raw)
+
+    def _begin(self) -> None:
+        match = _START.match(self.raw)
+        if match is not None:
+            key = match.group(1)
+            self._at = match.end()
+            if key == "reply" and self.raw[self._at] == '"':
+                self._at += 1
+                self._mode = "json"
+            elif key == "call":
+                self._mode = "call"
+            else:
+                self._at, self._mode = 0, "facts"
+        elif len(self.raw) > 120 or not _FIRST.match(self.raw):
+            self._mode = "plain"
+        if self._mode == "facts":
+            self._end_of_facts(final=False)
+
+    def _end_of_facts(self, *, final: bool) -> bool:
+        """Move behind the leading object when it is closed and a reply follows."""
+        depth, quoted, escaped = 0, False, False
+        for i, c in enumerate(self.raw):
+            if quoted:
+                quoted = escaped or c != '"'
+                escaped = c == "\\" and not escaped
+            elif c == '"':
+                quoted = True
+            elif c in "{}":
+                depth += 1 if c == "{" else -1
+                if depth == 0 and c == "}":
+                    rest = self.raw[i + 1 :].strip().removeprefix("```").strip()
+                    if rest:
+                        self._at, self._mode = i + 1, "plain"
+                        return True
+                    if final and '"remember"' not in self.raw and '"facts"' not in self.raw:
+                        self._at, self._mode = 0, "plain"
+                        return True
+                    return False
+        return False
+
+    def _json_text(self) -> str:
+        out: list[str] = []
+        i, raw = self._at, self.raw
+        while i < len(raw):
+            c = raw[i]
+            if c == '"':
+                self._closed = True
+                break
+            if c != "\\":
+                out.append(c)
+                i += 1
+                continue
+            if i + 1 >= len(raw):
+                break
+            if raw[i + 1] == "u":
+                size = 12 if re.match(r"\\u[dD][89abAB]", raw[i:]) else 6
+                if len(raw) < i + size:
+                    break
+                out.append(_unescape(raw[i : i + size]))
+                i += size
+            else:
+                out.append(_ESCAPES.get(raw[i + 1], raw[i + 1]))
+                i += 2
+        self._at = i
+        return "".join(out)
+
+    def _plain_text(self, *, final: bool) -> str:
+        text = self.raw[self._at :]
+        lowered = "\n" + text.lower()
+        cut = min((i for m in _MARKERS if (i := lowered.find(m)) >= 0), default=-1)
+        if cut >= 0:
+            text = text[: max(cut - 1, 0)]
+        elif not final:
+            for size in range(min(_LONGEST, len(lowered)), 0, -1):
+                if any(m.startswith(lowered[-size:]) for m in _MARKERS):
+                    text = text[: max(len(text) - size, 0)]
+                    break
+        done = len(self.shown)
+        return text[done:]
+
+
+def _unescape(escape: str) -> str:
+    try:
+        text = json.loads(f'"{escape}"')
+    except ValueError:
+        return "\ufffd"
+    return text.encode("utf-8", "replace").decode("utf-8", "replace")
+
+
+def _loads(raw: str) -> dict[str, Any]:
+    start = raw.find("{")
+    if start < 0:
+        return {}
+    try:
+        data = json.JSONDecoder().raw_decode(raw, start)[0]
+    except ValueError:
+        data = json_repair.loads(raw[start:])
+    return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+
+
+def _from_json(data: dict[str, Any]) -> Notes:
+    remember = data.get("remember")
+    if isinstance(remember, str):
+        remember = remember.strip().lower() in {"true", "yes"}
+    return Notes(bool(remember), parse_facts(data.get("facts")), complete=isinstance(remember, bool))
+
+
+def _from_lines(text: str) -> Notes:
+    lowered = "\n" + text.lower()
+    cut = min((i for m in _MARKERS if (i := lowered.find(m)) >= 0), default=-1)
+    if cut < 0:
+        return Notes()
+    block = text[max(cut - 1, 0) :]
+    if "{" in block:
+        return _from_json(_loads(block))
+    remember: bool | None = None
+    facts: dict[str, Any] = {}
+    for line in block.splitlines():
+        key, colon, value = line.strip(" -*\t").partition(":")
+        key = key.strip().lower()
+        if not colon or not value.strip():
+            continue
+        if key in {"remember", "keep"}:
+            remember = value.strip().lower().startswith(("y", "t"))
+        elif key not in {"facts", "notes"}:
+            facts[key] = value.strip()
+    return Notes(bool(remember), parse_facts(facts), complete=remember is not None)
+
+
+def parse_facts(data: object) -> tuple[tuple[str, str], ...]:
+    """Key/value pairs from what a model gave: nested objects are flattened, lists give
+    several pairs, everything else is left out."""
+    found: list[tuple[str, str]] = []
+
+    def take(key: str, value: object) -> None:
+        if isinstance(value, dict):
+            for inner, v in cast("dict[object, object]", value).items():
+                take(f"{key}_{inner}" if key else str(inner), v)
+        elif isinstance(value, list):
+            for v in cast("list[object]", value):
+                take(key, v)
+        elif isinstance(value, str | int | float) and key:
+            text = str(value).strip().lower() if isinstance(value, bool) else str(value).strip()
+            found.append((key, text[:_LONGEST_VALUE]))
+        elif value is None and key:
+            found.append((key, "None"))
+
+    if isinstance(data, list):
+        for item in cast("list[object]", data):
+            if isinstance(item, dict):
+                pair = cast("dict[str, object]", item)
+                if "key" in pair and "value" in pair:
+                    take(str(pair["key"]), pair["value"])
+                else:
+                    take("", pair)
+    elif isinstance(data, dict):
+        take("", cast("object", data))
+    return tuple(dict.fromkeys(found))[:_MOST_FACTS]
+
+
+def render_reply(text: str, notes: Notes) -> str:
+    """A past reply with its notes in the JSON shape, as the model itself wrote it, so
+    that the prompt's prefix stays the same from turn to turn."""
+    data = {"reply": text, "remember": notes.remember, "facts": dict(notes.facts)}
+    return json.dumps(data, ensure_ascii=False)
+
+
+def render_notes(text: str, notes: Notes) -> str:
+    """A past reply with its notes as labelled lines."""
+    lines = [f"remember: {'yes' if notes.remember else 'no'}", *(f"{k}: {v}" for k, v in notes.facts)]
+    return f"{text}\n<notes>\n" + "\n".join(lines) + "\n</notes>"

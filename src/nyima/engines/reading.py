@@ -1,0 +1,163 @@
+"""The reader's prompt: persona, rules, profile and summary first, since they do not
+change within a session; then the dialogue; what changes each turn stands last, so that
+a server's prefix cache serves the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from nyima.domain.conversation import Role, Turn
+from nyima.domain.evidence import Evidence, Notes
+from nyima.domain.memory import Profile
+from nyima.domain.ports import Message
+from nyima.domain.text import cut_tokens, tokens
+from nyima.engines.notes import render_notes, render_reply
+from nyima.engines.prompts import fill, sections
+from nyima.engines.recipes import Recipe
+
+__all__ = ["GRAMMAR", "Known", "PromptBuilder", "Shot", "quoted", "reply_schema"]
+
+_TEXT = r'char ::= [^"\\\x00-\x1f] | "\\" ["\\/n]'
+_ANSWER = (
+    r'answer ::= "{\"reply\": \"" char{1,900} "\", \"remember\": " '
+    r'("false, \"facts\": {}" | "true, \"facts\": {" (fact (", " fact){0,5})? "}") "}"'
+)
+_FACT = r'fact ::= "\"" [a-z] [a-z_]{1,30} "\": \"" value{1,80} "\""'
+_VALUE = r'value ::= [^"\\\x00-\x1f]'
+_CALL = r'call ::= "{\"call\": \"" [a-z_]{1,40} "\", \"input\": {" pair? "}}"'
+_PAIR = r'pair ::= "\"" [a-z_]{1,30} "\": \"" value{0,120} "\""'
+
+
+def GRAMMAR(*, tools: bool) -> str:  # noqa: N802 - a constant with one switch
+    """The GBNF grammar of the reply call: reply first, so that it streams; a fact only
+    when the message is to be remembered."""
+    root = "root ::= answer | call" if tools else "root ::= answer"
+    parts = [root, _ANSWER, _TEXT, _FACT, _VALUE, *([_CALL, _PAIR] if tools else [])]
+    return "\n".join(parts)
+
+
+def reply_schema() -> dict[str, object]:
+    """The same as a strict JSON schema, for servers that take one."""
+    pair = {
+        "type": "object",
+        "properties": {"key": {"type": "string"}, "value": {"type": "string"}},
+        "required": ["key", "value"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {
+            "reply": {"type": "string"},
+            "remember": {"type": "boolean"},
+            "facts": {"type": "array", "items": pair},
+        },
+        "required": ["reply", "remember", "facts"],
+        "additionalProperties": False,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """A labelled example: what was known, the context, the response (Wang et al. 2023,
+    section 6.4)."""
+
+    memory: str
+    context: str
+    response: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What stands in the system message for a whole session."""
+
+    profile: Profile = Profile()
+    summary: str = ""
+
+
+def quoted(evidence: Sequence[Evidence], room: int) -> str:
+    """Evidence as data: a line a piece with its day and kind, marks and line breaks
+    removed, oldest first, so that what is newest stands nearest to the question."""
+    lines: list[str] = []
+    spent = 0
+    for piece in evidence:
+        text = " ".join(piece.text.replace("[", "(").replace("]", ")").split())
+        day = piece.at.strftime("%-d %b %Y")
+        label = f" (superseded on {piece.superseded.strftime('%-d %b %Y')})" if piece.superseded else ""
+        line = cut_tokens(f"- {day}: {text}", max(30, room // 2)) + label
+        spent += tokens(line)
+        if lines and spent > room:
+            break
+        lines.append(line)
+    order = sorted(range(len(lines)), key=lambda i: (evidence[i].at, i))
+    return "\n".join(lines[i] for i in order)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptBuilder:
+    """Builds the messages of a reply. ``style`` is json, lines or plain."""
+
+    recipe: Recipe
+    persona: str
+    style: str
+    window: int
+    tools: Mapping[str, str]
+    shots: tuple[Shot, ...] = ()
+
+    def system(self, known: Known) -> str:
+        """The system message: what never changes first."""
+        room = self.recipe.room
+        parts = [cut_tokens(self.persona.strip(), room["persona"]), sections("reply")["rules"]]
+        if self.tools:
+            listed = "\n".join(f"{name}: {about}" for name, about in self.tools.items())
+            parts.append(fill("reply", "tools", {"tools": listed}))
+        if self.recipe.takes_notes and self.style != "plain":
+            parts.append(sections("reply")[self.style])
+        for shot in self.shots:
+            values = {"memory": shot.memory, "context": shot.context, "response": shot.response}
+            parts.append(cut_tokens(fill("reply", "shot", values), room["shots"]))
+        if "profile" in self.recipe.system and known.profile.facts:
+            facts = "\n".join(
+                f"{key.replace('_', ' ')}: {value if isinstance(value, str) else ', '.join(value)}"
+                for key, value in known.profile.as_dict().items()
+            )
+            parts.append(fill("reply", "profile", {"profile": cut_tokens(facts, room["profile"])}))
+        if "summary" in self.recipe.system and known.summary:
+            parts.append(fill("reply", "summary", {"summary": cut_tokens(known.summary, room["summary"])}))
+        return "\n\n".join(parts)
+
+    def dialogue(self, turns: Sequence[Turn], notes: Mapping[str, Notes]) -> tuple[list[Message], list[Turn]]:
+        """The turns that fit, as messages, with the turns themselves. When the room is
+        full the older half goes at once, so that the prefix changes seldom."""
+        room = self.window - 900 if self.recipe.past else self.recipe.room["dialogue"]
+        spoken = [t for t in turns if t.role in {Role.USER, Role.ASSISTANT} and t.text.strip()]
+        sizes = [tokens(t.text) + 8 for t in spoken]
+        start, total = 0, 0
+        for i, size in enumerate(sizes):
+            total += size
+            if total > room:
+                target = room // 2 if not self.recipe.past else room
+                while start < i and total > target:
+                    total -= sizes[start]
+                    start += 1
+        shown = spoken[start:]
+        messages: list[Message] = []
+        said = ""
+        for turn in shown:
+            if turn.role is Role.USER:
+                said = turn.id
+                messages.append(Message("user", cut_tokens(turn.text, room // 2)))
+            else:
+                messages.append(Message("assistant", self._as_written(turn.text, notes.get(said, Notes()))))
+        return messages, shown
+
+    def _as_written(self, text: str, notes: Notes) -> str:
+        if not self.recipe.takes_notes or self.style == "plain":
+            return text
+        return render_reply(text, notes) if self.style == "json" else render_notes(text, notes)
+
+    def last(self, message: str, evidence: Sequence[Evidence]) -> str:
+        """The user's message with the evidence before it."""
+        message = cut_tokens(message, max(600, self.window // 3))
+        memory = quoted(evidence, self.recipe.evidence.tokens) if evidence else ""
+        return fill("reply", "memory", {"memory": memory, "message": message}) if memory else message

@@ -1,0 +1,167 @@
+"""The read path: plan, retrieve, judge (and search again), select."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from nyima.domain.conversation import Scope
+from nyima.domain.evidence import Budget, Evidence, Plan, Query, Recall, Step
+from nyima.domain.memory import Episode
+from nyima.domain.ports import Embedder, Judge, Planner, RecordFilter, Retriever, Selector, Store, Vector
+from nyima.engines.ranking import deduplicate, select
+from nyima.engines.timeexpr import period_of
+from nyima.errors import ModelError
+
+__all__ = ["AllPlanner", "BudgetSelector", "QueryEmbedder", "Recaller", "index_pending"]
+
+_BATCH = 64
+
+
+async def index_pending(store: Store, embedder: Embedder, scope: Scope, most: int | None = None) -> int:
+    """Make the vectors that are missing, in batches; how many were made."""
+    done = 0
+    while most is None or done < most:
+        records = await store.unindexed(scope, _BATCH)
+        if not records:
+            break
+        vectors = await embedder.embed([record.text for record in records])
+        await store.index(scope, {r.id: v for r, v in zip(records, vectors, strict=True)}, embedder.name)
+        done += len(records)
+    return done
+
+
+@dataclass(slots=True)
+class QueryEmbedder:
+    """Embeds a query once, however many sources ask; remembers why it could not."""
+
+    embedder: Embedder | None
+    ms: float = 0.0
+    failed: str = ""
+    _last: tuple[str, Vector] | None = None
+
+    async def __call__(self, text: str) -> Vector | None:
+        if self.embedder is None or self.failed:
+            return None
+        if self._last is None or self._last[0] != text:
+            started = time.perf_counter()
+            try:
+                (vector,) = await self.embedder.embed([text])
+            except ModelError as error:
+                self.failed = str(error)
+                return None
+            self.ms += (time.perf_counter() - started) * 1_000
+            self._last = (text, vector)
+        return self._last[1]
+
+
+@dataclass(frozen=True, slots=True)
+class AllPlanner:
+    """Asks every source of the recipe, in its order."""
+
+    steps: tuple[tuple[str, int], ...]
+
+    async def plan(self, scope: Scope, query: Query) -> Plan:
+        """A step a source; kinds that the query excludes are left out."""
+        del scope
+        return tuple(Step(name, query, k) for name, k in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSelector:
+    """The best pieces within a budget. Abstains when even the best is below ``floor``;
+    ``limits`` caps the pieces of a source."""
+
+    floor: float = 0.0
+    limits: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def select(self, query: Query, evidence: Sequence[Evidence], budget: Budget) -> tuple[Evidence, ...]:
+        """What is kept, best first; empty when nothing is to the point."""
+        del query
+        if not evidence or max(e.score for e in evidence) < self.floor:
+            return ()
+        return tuple(select(evidence, budget, self.limits))
+
+
+@dataclass(frozen=True, slots=True)
+class Recaller:
+    """Runs a query through the roles. ``rounds`` is the most further searches."""
+
+    store: Store
+    planner: Planner
+    retrievers: Mapping[str, Retriever]
+    judge: Judge
+    selector: Selector
+    vectors: QueryEmbedder
+    rounds: int = 0
+
+    async def recall(self, scope: Scope, query: Query, budget: Budget) -> Recall:
+        """What was found and kept, with the trace. A store that fails raises; an
+        embedder that fails leaves the search by words, and the trace says so."""
+        started = time.perf_counter()
+        if query.period is None:
+            query = replace(query, period=period_of(query.text, query.at))
+        plan = await self.planner.plan(scope, query)
+        rounds, keywords, prompts = 0, query.keywords, list[str]()
+        found: list[Evidence] = []
+        judged: Sequence[Evidence] = ()
+        failed: dict[str, str] = {}
+        while plan:
+            steps = [replace(step, query=replace(step.query, keywords=keywords)) for step in plan]
+            found = await self._retrieve(scope, steps, failed)
+            judgement = await self.judge.judge(scope, query, found, last=rounds >= self.rounds)
+            judged = judgement.evidence
+            prompts += [judgement.prompt] if judgement.prompt else []
+            if judgement.enough or rounds >= self.rounds:
+                break
+            keywords = (*keywords, *judgement.keywords)
+            rounds += 1
+        kept = self.selector.select(query, judged, budget)
+        kept = await self._labelled(scope, kept)
+        if self.vectors.failed:
+            failed["vectors"] = self.vectors.failed
+        total = (time.perf_counter() - started) * 1_000
+        ms = {"embed": self.vectors.ms, "search": max(0.0, total - self.vectors.ms), "total": total}
+        return Recall(
+            replace(query, keywords=keywords),
+            plan,
+            tuple(found),
+            kept,
+            rounds,
+            tuple(keywords),
+            failed,
+            tuple(prompts),
+            {name: round(value, 2) for name, value in ms.items()},
+        )
+
+    async def _retrieve(self, scope: Scope, steps: Sequence[Step], failed: dict[str, str]) -> list[Evidence]:
+        async def one(step: Step) -> list[Evidence]:
+            try:
+                return await self.retrievers[step.source].retrieve(scope, step)
+            except ModelError as error:
+                failed[step.source] = str(error)
+                return []
+
+        batches = await asyncio.gather(*(one(step) for step in steps))
+        pieces = sorted((e for batch in batches for e in batch), key=lambda e: (-e.score, e.source, e.record.id))
+        return deduplicate(pieces)
+
+    async def _labelled(self, scope: Scope, kept: Sequence[Evidence]) -> tuple[Evidence, ...]:
+        """Mark episodes whose claim was closed since: the newer value stands elsewhere."""
+        turns = tuple(t for e in kept if isinstance(e.record, Episode) for t in e.record.provenance.turns)
+        if not turns:
+            return tuple(kept)
+        closed: dict[str, datetime] = {}
+        for record in await self.store.records(scope, RecordFilter(kinds=("fact",), turns=turns, retired=True)):
+            if record.recorded.until is not None:
+                for turn in record.provenance.turns:
+                    closed[turn] = record.valid.until or record.recorded.until
+        return tuple(
+            replace(e, superseded=closed.get(e.record.provenance.turns[0]))
+            if isinstance(e.record, Episode) and e.record.provenance.turns
+            else e
+            for e in kept
+        )

@@ -1,0 +1,124 @@
+"""Writer ``conditional``: decide what is worth keeping, keep it as context and
+knowledge (Yuan et al. 2023, section 3.1).
+
+The decision comes with the reply (see ``reader``). ``GateWriter`` makes it in a call of
+its own where there was no reply, or where the reply's notes were lost. ``NoteWriter``
+builds the record of a turn that is to be kept.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from nyima.domain.changes import Add, Delta
+from nyima.domain.conversation import Scope, Turn
+from nyima.domain.memory import Interval, Note, Provenance
+from nyima.domain.ports import Job, Written
+from nyima.domain.text import cut_tokens, words
+from nyima.engines.facts import supports_text
+from nyima.engines.prompts import GATE, NOTE, GateIn, NoteIn
+from nyima.engines.notes import parse_facts
+from nyima.engines.strategies.common import Desk, follow_up, is_users, notes_event
+from nyima.engines.strategies.history import dialogue_lines
+from nyima.errors import ModelGarbled
+
+__all__ = ["GateWriter", "NoteWriter", "passive_note", "rule_gate"]
+
+_QUESTION = re.compile(r"[?？]\s*$")
+_CONTEXT_TURNS = 4
+_SUPPORT = 0.6
+
+
+def rule_gate(text: str) -> bool:
+    """The decision without a model: a statement of some length is worth keeping, a
+    question or a short phrase is not. Errs on the side of keeping."""
+    return len(words(text)) >= 4 and not _QUESTION.search(text.strip())
+
+
+def _build(turn: Turn, before: list[Turn], parts: tuple[str, str], made: tuple[str, str], desk: Desk) -> Note:
+    context, knowledge = parts
+    return Note(
+        id=f"n-{turn.id}",
+        provenance=Provenance(
+            turns=(turn.id, *(t.id for t in before)),
+            writer="conditional",
+            prompt=made[0],
+            model=made[1],
+            origin=turn.origin,
+        ),
+        valid=Interval(turn.at),
+        recorded=Interval(desk.clock.now()),
+        context=context,
+        knowledge=knowledge,
+    )
+
+
+def passive_note(turn: Turn, desk: Desk) -> Note:
+    """What the user asked to remember, in their own words, without a model."""
+    return _build(turn, [], ("", turn.text), ("", ""), desk)
+
+
+@dataclass(frozen=True, slots=True)
+class GateWriter:
+    """Decides and extracts for one user turn, and queues what follows."""
+
+    desk: Desk
+    writers: tuple[str, ...]
+
+    async def write(self, scope: Scope, job: Job) -> Written:
+        """The turn's notes as a journal line; a job for its record; a merge when the
+        session has ended already. Without a usable answer the rule decides."""
+        turn, before = await self.desk.around(scope, job.subject, 1)
+        remember, facts, by = rule_gate(turn.text), (), "rule"
+        caller = self.desk.caller
+        if caller is not None and is_users(turn):
+            said = before[-1].text if before and before[-1].role is not turn.role else ""
+            given = GateIn(cut_tokens(said, 60) or "-", cut_tokens(turn.text, self.desk.room // 2))
+            try:
+                out, asked = await caller.ask(scope, GATE, given)
+                remember, by = out.remember or bool(out.facts), asked.prompt
+                facts = parse_facts(out.facts)
+            except ModelGarbled:
+                await caller.fallback(scope, GATE.version)
+        body: dict[str, object] = {"remember": remember, "facts": [list(f) for f in facts], "by": by}
+        jobs = [follow_up("note", turn.id, job.recipe)] if remember and "conditional" in self.writers else []
+        session = (await self.desk.store.sessions(scope, ids=(turn.session,)))[0]
+        if session.ended is not None and facts and "profile" in self.writers:
+            jobs.append(follow_up("profile", turn.session, job.recipe, f"-after-{turn.id}"))
+        return Written(jobs=tuple(jobs), events=(notes_event(turn, body, self.desk.clock),))
+
+
+@dataclass(frozen=True, slots=True)
+class NoteWriter:
+    """Builds the record of one turn; ``parts`` leaves one out for the ablations
+    (section 5.4, table 6)."""
+
+    desk: Desk
+    parts: tuple[str, ...] = ("context", "knowledge")
+
+    async def write(self, scope: Scope, job: Job) -> Written:
+        """One Note. What the turn and its neighbours do not support is replaced by the
+        user's own words."""
+        turn, before = await self.desk.around(scope, job.subject, _CONTEXT_TURNS)
+        context, knowledge, made = "", turn.text, ("", "")
+        caller = self.desk.caller
+        if caller is not None:
+            lines = [cut_tokens(line, 60) for line in dialogue_lines([*before, turn])]
+            given = NoteIn("\n".join(lines), cut_tokens(turn.text, self.desk.room // 2))
+            try:
+                out, asked = await caller.ask(scope, NOTE, given)
+                sources = [turn.text, *(t.text for t in reversed(before))]
+                made = (asked.prompt, asked.model)
+                if supports_text(out.context, sources, _SUPPORT / 2):
+                    context = out.context.strip()
+                if supports_text(out.knowledge, sources[:2] if len(turn.text) < 80 else sources[:1], _SUPPORT):
+                    knowledge = out.knowledge.strip()
+                else:
+                    await caller.fallback(scope, NOTE.version)
+            except ModelGarbled:
+                await caller.fallback(scope, NOTE.version)
+        if not context and before:
+            context = cut_tokens(dialogue_lines(before[-1:])[0], 60)
+        kept = (context if "context" in self.parts else "", knowledge if "knowledge" in self.parts else "")
+        return Written(Delta((Add(_build(turn, before, kept, made, self.desk)),), by="conditional"))

@@ -1,0 +1,158 @@
+"""Writers ``summary`` (one a session; Yuan et al. 2023, section 3.1) and ``recursive``
+(one running memory, folded after each session; Wang et al. 2023, section 4.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nyima.domain.changes import Add, Delta, Revise
+from nyima.domain.conversation import Role, Scope, Session, Turn, least_trusted
+from nyima.domain.memory import Interval, Provenance, Summary
+from nyima.domain.ports import Job, RecordFilter, Written
+from nyima.domain.text import sentences
+from nyima.engines.facts import supports_text
+from nyima.engines.prompts import FOLD, SUMMARY, FoldIn, SummaryIn
+from nyima.engines.strategies.common import Desk, windows
+from nyima.engines.strategies.history import dialogue_lines
+from nyima.errors import ModelGarbled
+
+__all__ = ["RecursiveWriter", "SummaryWriter", "bounded", "running"]
+
+_SUPPORT = 0.5
+
+
+def bounded(text: str, most: int, recent: list[str]) -> str:
+    """At most ``most`` sentences. When there are more, those go first that the latest
+    session does not speak of, from the end of the text on."""
+    kept = list(dict.fromkeys(sentences(text)))
+    for old_only in (True, False):
+        for i in range(len(kept) - 1, -1, -1):
+            if len(kept) <= most:
+                return " ".join(kept)
+            if not old_only or not supports_text(kept[i], recent, _SUPPORT):
+                del kept[i]
+    return " ".join(kept)
+
+
+def _supported_only(text: str, sources: list[str]) -> str:
+    return " ".join(s for s in sentences(text) if supports_text(s, sources, _SUPPORT))
+
+
+def _user_sentences(turns: list[Turn]) -> str:
+    """The rule where no model answers: what the user stated, in their words."""
+    said = [f"The user said: “{' '.join(t.text.split())}”" for t in turns if t.role is Role.USER and "?" not in t.text]
+    return "\n".join(line for line in said if len(line.split()) > 6)
+
+
+async def running(desk: Desk, scope: Scope) -> Summary | None:
+    """The current running memory."""
+    found = await desk.store.records(scope, RecordFilter(kinds=("summary",)))
+    chain = [r for r in found if isinstance(r, Summary) and r.level == "running"]
+    return chain[-1] if chain else None
+
+
+def _summary(session: Session, turns: list[Turn], level: str, body: str, made: tuple[str, str], desk: Desk) -> Summary:
+    return Summary(
+        id=f"s-{level}-{session.id}",
+        provenance=Provenance(
+            turns=tuple(t.id for t in turns),
+            writer="recursive" if level == "running" else "summary",
+            prompt=made[0],
+            model=made[1],
+            origin=least_trusted(t.origin for t in turns),
+        ),
+        valid=Interval(session.ended or turns[-1].at),
+        recorded=Interval(desk.clock.now()),
+        level=level,
+        covers=(session.id,),
+        body=body,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryWriter:
+    """One summary a session."""
+
+    desk: Desk
+
+    async def write(self, scope: Scope, job: Job) -> Written:
+        """The session's summary; long sessions are summarised in windows."""
+        session, turns = await self.desk.session(scope, job.subject)
+        if not any(t.role is Role.USER for t in turns):
+            return Written()
+        caller = self.desk.caller
+        parts: list[str] = []
+        made = ("", "")
+        for window in windows(turns, self.desk.room):
+            try:
+                if caller is None:
+                    raise ModelGarbled("no model")
+                out, asked = await caller.ask(scope, SUMMARY, SummaryIn(window))
+                parts.append(_supported_only(out.text, [window]))
+                made = (asked.prompt, asked.model)
+            except ModelGarbled:
+                if caller is not None:
+                    await caller.fallback(scope, SUMMARY.version)
+        body = " ".join(p for p in parts if p) or _user_sentences(turns) or "\n".join(dialogue_lines(turns[:4]))
+        record = _summary(session, turns, "session", body, made, self.desk)
+        return Written(Delta((Add(record),), by="summary"))
+
+
+@dataclass(frozen=True, slots=True)
+class RecursiveWriter:
+    """M_i = LLM(S_i, M_(i-1)), at most ``most`` sentences (20 in the paper), enforced."""
+
+    desk: Desk
+    most: int = 20
+
+    async def write(self, scope: Scope, job: Job) -> Written:
+        """The next running memory, which revises the last; each M_i stays in history."""
+        session, turns = await self.desk.session(scope, job.subject)
+        if not any(t.role is Role.USER and t.text.strip() for t in turns):
+            return Written()
+        last = await running(self.desk, scope)
+        if last is not None and session.id in last.covers:
+            return Written()
+        body = last.body if last else ""
+        made = ("", "")
+        for window in windows(turns, self.desk.room):
+            body, made = await self._fold(scope, body, window, turns, made)
+        if not body:
+            return Written()
+        record = _summary(session, turns, "running", body, made, self.desk)
+        if last is None:
+            return Written(Delta((Add(record),), by="recursive"))
+        successor = self._after(record, last)
+        return Written(Delta((Revise(last.id, successor, "session ended"),), by="recursive"))
+
+    def _after(self, record: Summary, last: Summary) -> Summary:
+        made = record.provenance
+        origins = (made.origin, last.provenance.origin)
+        return Summary(
+            id=record.id,
+            provenance=Provenance(
+                made.turns, (last.id,), made.writer, made.prompt, made.model, least_trusted(origins)
+            ),
+            valid=record.valid,
+            recorded=record.recorded,
+            supersedes=last.id,
+            level="running",
+            covers=(*last.covers, *record.covers),
+            body=record.body,
+        )
+
+    async def _fold(
+        self, scope: Scope, memory: str, window: str, turns: list[Turn], made: tuple[str, str]
+    ) -> tuple[str, tuple[str, str]]:
+        caller = self.desk.caller
+        if caller is not None:
+            try:
+                out, asked = await caller.ask(scope, FOLD, FoldIn(memory or "none", window, self.most))
+                text = _supported_only(out.text, [memory, window])
+                if text:
+                    return bounded(text, self.most, [window]), (asked.prompt, asked.model)
+            except ModelGarbled:
+                pass
+            await caller.fallback(scope, FOLD.version)
+        stated = _user_sentences([t for t in turns if " ".join(t.text.split())[:40] in window])
+        return bounded("\n".join(x for x in (memory, stated) if x), self.most, [window]), made

@@ -1,0 +1,380 @@
+"""Memory: remember, recall, revise, forget, explain. No chat model is needed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from nyima.app import Parts, SystemClock, build, find_chat_model, find_embedder, load_settings
+from nyima.bridge import Opening
+from nyima.domain.changes import Add, Change, ChangeRow, Delta, Retire, Revise, merge
+from nyima.domain.conversation import Origin, Role, Session, Turn, as_utc, clean_text
+from nyima.domain.evidence import Budget, Query, Recall
+from nyima.domain.memory import Interval, MemoryRecord, Note, Profile, ProfileFact, Provenance, Summary, profile_of
+from nyima.domain.ports import ChatModel, Clock, Embedder, RecordFilter
+from nyima.engines.cascade import Cascade, Receipt
+from nyima.engines.facts import canonical_key
+from nyima.engines.ingest import Ingest, Progress, turn_id
+from nyima.engines.strategies.common import Desk
+from nyima.engines.strategies.conditional import passive_note
+from nyima.errors import InputError, NotFound
+from nyima.traces import trace_event
+
+__all__ = ["Explanation", "Memory", "Remembered", "Said"]
+
+_WITHOUT_UNDO = frozenset({"history", "forget", ""})
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A turn to remember, from anywhere. Equal ``id`` in one session is stored once."""
+
+    text: str
+    role: Role = Role.USER
+    at: datetime | None = None
+    speaker: str = ""
+    origin: Origin | None = None
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What was stored: the turns, and the records that were made at once."""
+
+    turns: tuple[Turn, ...]
+    records: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why something is believed or was answered: the trace of a recall, or a record with
+    the turns that it came from and its earlier versions."""
+
+    trace: Mapping[str, Any] | None = None
+    record: MemoryRecord | None = None
+    turns: tuple[Turn, ...] = ()
+    history: tuple[MemoryRecord, ...] = ()
+
+
+class Memory:
+    """A user's memory in a file.
+
+    Everything is async; ``Memory.open(…).sync`` has the same methods that block.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.scope = parts.scope
+        self.store = parts.store
+        self.ingest = Ingest(parts.store, parts.clock, parts.writer, parts.embedder, parts.silence)
+        self._name = f"w-{uuid.uuid4().hex[:12]}"
+        self._session: Session | None = None
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path | None = None,
+        *,
+        user: str | None = None,
+        recipe: str | None = None,
+        model: ChatModel | str | None = "none",
+        embedder: Embedder | str | None = None,
+        clock: Clock | None = None,
+    ) -> Opening[Memory]:
+        """Open or create a memory file.
+
+        Without a ``model`` no chat model is ever called: turns are kept and found by
+        words and vectors. ``model`` and ``embedder`` take an object, a name, or None for
+        what the settings say; ``embedder="none"`` leaves the vectors out.
+        Raises StoreError, PackError or ConfigError on opening.
+        """
+
+        async def start() -> Memory:
+            return cls(parts_for(path, user, recipe, model, embedder, clock))
+
+        return Opening(start)
+
+    # --- writing ---
+
+    async def remember(
+        self, what: str | Said | Sequence[Said], *, session: str | None = None, owed: bool | None = None
+    ) -> Remembered:
+        """Store a text that the user wants kept, or turns of a conversation.
+
+        A text becomes a turn, an episode and a note at once. Turns become episodes; with
+        a chat model the recipe's writers get their jobs (``owed`` forces or forbids
+        that); ``drain`` does them. Safe to repeat with the same ids. Raises InputError
+        for an empty text.
+        """
+        if isinstance(what, str) or isinstance(what, Said):
+            said = Said(what) if isinstance(what, str) else what
+            if not said.text.strip():
+                raise InputError("there is nothing to remember in an empty text: give some words")
+            turns = [self._turn(said, session or "")]
+            note = passive_note(turns[0], Desk(self.store, None, self.parts.clock))
+            extra = Delta((Add(note),), "conditional")
+        else:
+            turns, extra = [self._turn(s, session or "") for s in what], Delta()
+            if not turns:
+                return Remembered((), ())
+        key = session or await self._own_session(turns[0].at)
+        turns = [replace(t, session=key) for t in turns]
+        line = Session(key, turns[0].at)
+        wanted = self.parts.chat is not None and not extra if owed is None else owed
+        stored = await self.ingest.hear(self.scope, line, turns, self.parts.recipe, owed=wanted, extra=extra)
+        made = [f"e-{t.id}" for t in stored if t.text.strip() and "history" in self.parts.recipe.writers]
+        made += [c.record.id for c in extra.changes if isinstance(c, Add)]
+        return Remembered(tuple(stored), tuple(made))
+
+    def _turn(self, said: Said, session: str) -> Turn:
+        origin = said.origin or (Origin.USER if said.role is Role.USER else Origin(said.role.value.replace("system", "tool")))
+        return Turn(
+            id=turn_id(session, said.id) if said.id else turn_id(),
+            session=session,
+            role=said.role,
+            text=clean_text(said.text),
+            at=as_utc(said.at) if said.at else self.parts.clock.now(),
+            origin=origin,
+            speaker=clean_text(said.speaker),
+        )
+
+    async def _own_session(self, at: datetime) -> str:
+        if self._session is None:
+            self._session = Session("s-" + uuid.uuid4().hex[:16], at)
+        return self._session.id
+
+    async def end_session(self, session: str | None = None) -> None:
+        """End a session: its writers become jobs. Without an id, the one of ``remember``."""
+        key = session or (self._session.id if self._session else None)
+        if key is None:
+            return
+        found = await self.store.sessions(self.scope, ids=(key,))
+        if not found:
+            raise NotFound(f"there is no session {key!r}: `nyima sessions` lists them")
+        await self.ingest.end(self.scope, found[0], self.parts.recipe)
+        if self._session and self._session.id == key:
+            self._session = None
+
+    async def drain(self, progress: Progress | None = None) -> Mapping[str, int]:
+        """Do all work that is due; counts of jobs ``done``, ``waiting`` and ``parked``."""
+        return await self.ingest.drain(self.scope, self._name, progress)
+
+    # --- reading ---
+
+    async def recall(
+        self,
+        query: str,
+        budget: Budget | None = None,
+        *,
+        as_of: datetime | None = None,
+        kinds: Sequence[str] = (),
+        log: bool = True,
+    ) -> Recall:
+        """What the memory has on a query, best first, with the whole trace.
+
+        Needs no chat model unless the recipe reflects. ``as_of`` looks at what was true
+        then. Vectors that are still missing are made first.
+        """
+        if not query.strip():
+            raise InputError("an empty query finds nothing: give some words")
+        budget = budget or Budget(10, 100_000)
+        await self.ingest.index(self.scope)
+        at = self.parts.clock.now()
+        asked = Query(clean_text(query), at, kinds=tuple(kinds), as_of=as_utc(as_of) if as_of else None)
+        recaller = self.parts.recaller(self.parts.recipe, k=budget.records)
+        found = await recaller.recall(self.scope, asked, budget)
+        if kinds:
+            kept = tuple(e for e in found.kept if e.record.kind in kinds)
+            found = replace(found, kept=kept)
+        if log and not self.parts.private:
+            await self.store.log(self.scope, trace_event(found, at))
+        return found
+
+    async def records(
+        self, *, kinds: Sequence[str] = (), as_of: datetime | None = None, retired: bool = False
+    ) -> list[MemoryRecord]:
+        """The records that are valid now (or as of a time; or all), oldest first."""
+        moment = as_utc(as_of) if as_of else None
+        where = RecordFilter(kinds=tuple(kinds), at=self.parts.clock.now(), as_of=moment, retired=retired)
+        return await self.store.records(self.scope, where)
+
+    async def profile(self) -> Profile:
+        """The key/value profile that is valid now."""
+        return profile_of([r for r in await self.records(kinds=("fact",)) if isinstance(r, ProfileFact)])
+
+    async def sessions(self) -> list[Session]:
+        """The sessions, oldest first."""
+        return await self.store.sessions(self.scope)
+
+    async def turns(self, session: str | None = None) -> list[Turn]:
+        """The turns of a session, or all, in order."""
+        return await self.store.turns(self.scope, session=session)
+
+    async def record(self, id: str) -> MemoryRecord:
+        """A record by its id or an unambiguous beginning of it. Raises NotFound."""
+        found = await self.store.records(self.scope, RecordFilter(ids=(id,), retired=True))
+        if not found and len(id) >= 4:
+            every = await self.store.records(self.scope, RecordFilter(retired=True))
+            found = [r for r in every if r.id.startswith(id)]
+        if len(found) != 1:
+            what = "several records begin with" if found else "there is no record"
+            raise NotFound(f"{what} {id!r}: `nyima memories --all` lists every record with its id")
+        return found[0]
+
+    async def explain(self, what: str = "last") -> Explanation:
+        """Why: the trace of the last recall, of a reply's recall, or a record's origins."""
+        if what.lower() == "last":
+            events = await self.store.events(self.scope, "recall", limit=1)
+            if not events:
+                raise NotFound("nothing was recalled yet: ask something first")
+            return Explanation(trace=events[0].body)
+        events = await self.store.events(self.scope, "recall", ref=what, limit=1)
+        if events and what in {events[0].body.get("reply"), events[0].body.get("turn")}:
+            return Explanation(trace=events[0].body)
+        record = await self.record(what)
+        turns = await self.store.turns(self.scope, ids=record.provenance.turns) if record.provenance.turns else []
+        history: list[MemoryRecord] = []
+        older = record.supersedes
+        while older:
+            found = await self.store.records(self.scope, RecordFilter(ids=(older,), retired=True))
+            history += found
+            older = found[0].supersedes if found else None
+        return Explanation(record=record, turns=tuple(turns), history=tuple(history))
+
+    # --- changing ---
+
+    async def revise(self, id: str, text: str) -> MemoryRecord:
+        """Give a fact another value, or a note or summary another text, by the user's
+        own word. The old one stays in history. Raises NotFound or InputError."""
+        text = clean_text(text).strip()
+        if not text:
+            raise InputError("the new text is empty: give some words, or use forget")
+        old = await self.record(id)
+        if old.recorded.until is not None:
+            raise InputError(f"record {old.id!r} is retired: revise the one that took its place")
+        now = self.parts.clock.now()
+        shared: dict[str, Any] = {
+            "id": f"{old.kind[0]}-{uuid.uuid4().hex[:16]}",
+            "provenance": Provenance(old.provenance.turns, (old.id,), "user"),
+            "valid": Interval(now),
+            "recorded": Interval(now),
+            "supersedes": old.id,
+        }
+        match old:
+            case ProfileFact():
+                new: MemoryRecord = replace(old, value=text, **shared)
+            case Note():
+                new = replace(old, knowledge=text, **shared)
+            case Summary():
+                new = replace(old, body=text, **shared)
+            case _:
+                raise InputError(f"a record of kind {old.kind!r} is what was said and cannot be revised: forget it")
+        await self.store.commit(self.scope, Delta((Revise(old.id, new, "revised by the user"),), "user"))
+        return new
+
+    async def set_fact(self, key: str, value: str) -> ProfileFact:
+        """Set a profile fact by the user's own word; the key's old values are closed."""
+        key, value, now = canonical_key(key), clean_text(value).strip(), self.parts.clock.now()
+        if not key or not value:
+            raise InputError("a profile fact needs a key and a value")
+        old = [f for f in (await self.profile()).facts if f.key == key]
+        fact = ProfileFact(
+            id=f"f-{uuid.uuid4().hex[:16]}",
+            provenance=Provenance(writer="user"),
+            valid=Interval(now),
+            recorded=Interval(now),
+            supersedes=old[-1].id if old else None,
+            key=key,
+            value=value,
+        )
+        closed = [Retire(f.id, now, "replaced by the user") for f in old]
+        await self.store.commit(self.scope, Delta((*closed, Add(fact)), "user"))
+        return fact
+
+    async def forget(
+        self, *ids: str, query: str | None = None, session: str | None = None, everything: bool = False
+    ) -> Receipt:
+        """Erase for good: records with the turns they came from, what a query finds, a
+        session, or all; and whatever was derived from that. The receipt says what."""
+        cascade = Cascade(self.store, self.parts.clock)
+        if everything:
+            sessions = [s.id for s in await self.sessions()]
+            return await cascade.erase(self.scope, records=await self.records(retired=True), sessions=sessions)
+        if session is not None:
+            if not await self.store.sessions(self.scope, ids=(session,)):
+                raise NotFound(f"there is no session {session!r}: `nyima sessions` lists them")
+            return await cascade.erase(self.scope, sessions=(session,))
+        chosen = [await self.record(id) for id in ids]
+        if query is not None:
+            chosen += [e.record for e in (await self.recall(query, log=False)).kept if e.source != "persona"]
+        if not chosen:
+            raise NotFound("there is nothing to forget: give an id, a query that finds something, or a session")
+        return await cascade.erase(self.scope, records=chosen)
+
+    async def undo(self) -> list[ChangeRow]:
+        """Take back the last change of the memory that was not taken back yet; the lines
+        that were undone. An erase cannot be undone. Raises NotFound when there is none."""
+        rows = await self.store.changes(self.scope)
+        undone = {int(r.reason.rpartition(" ")[2]) for r in rows if r.by == "undo" and r.reason.startswith("undo of")}
+        done = [r for r in rows if r.by not in {*_WITHOUT_UNDO, "undo"} and r.revision not in undone]
+        if not done:
+            raise NotFound("there is no change left to undo")
+        last = [r for r in done if r.revision == done[-1].revision]
+        now, changes = self.parts.clock.now(), list[Change]()
+        reason = f"undo of {last[0].revision}"
+        for row in reversed(last):
+            changes += await self._inverse(row, now, reason)
+        await self.store.commit(self.scope, merge([Delta(tuple(changes), "undo")]))
+        return last
+
+    async def _inverse(self, row: ChangeRow, now: datetime, reason: str) -> list[Change]:
+        found = await self.store.records(self.scope, RecordFilter(ids=(row.id, row.successor or ""), retired=True))
+        by_id = {r.id: r for r in found}
+        old, new = by_id.get(row.id), by_id.get(row.successor or "")
+        if row.verb == "add":
+            return [Retire(row.id, now, reason)] if old and old.recorded.until is None else []
+        if old is None:
+            return []
+        again = replace(
+            old,
+            id=f"{old.id.partition('~')[0]}~{uuid.uuid4().hex[:8]}",
+            valid=Interval(old.valid.since),
+            recorded=Interval(now),
+            supersedes=new.id if new else None,
+        )
+        if row.verb == "revise" and new is not None and new.recorded.until is None:
+            return [Revise(new.id, again, reason)]
+        return [Retire(old.id, now, reason)] if old.recorded.until is None else [Add(again)]
+
+    async def close(self) -> None:
+        """Close the file, the model and the embedder."""
+        for model in {id(m): m for m in (self.parts.chat, self.parts.writer_chat) if m is not None}.values():
+            await model.close()
+        await self.store.close()
+
+
+def parts_for(
+    path: str | Path | None,
+    user: str | None,
+    recipe: str | None,
+    model: ChatModel | str | None,
+    embedder: Embedder | str | None,
+    clock: Clock | None,
+) -> Parts:
+    """Settings and objects as parts."""
+    settings = load_settings(
+        db=path,
+        user=user,
+        recipe=recipe,
+        model=model if isinstance(model, str) else None,
+        embedder=embedder if isinstance(embedder, str) else None,
+    )
+    chat = model if model is not None and not isinstance(model, str) else None
+    if chat is None and model != "none":
+        chat = find_chat_model(settings)
+    vectors = embedder if embedder is not None and not isinstance(embedder, str) else find_embedder(settings)
+    return build(settings, chat=chat, embedder=vectors, clock=clock or SystemClock())

@@ -1,0 +1,81 @@
+"""Recalls and evidence as JSON values: the same for the journal, the CLI and servers."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import Any
+
+from nyima.domain.evidence import Answer, Evidence, Recall
+from nyima.domain.memory import MemoryRecord
+from nyima.domain.ports import Event
+
+__all__ = ["evidence_to_dict", "iso", "plan_to_list", "record_to_json", "trace_event"]
+
+
+def iso(moment: datetime | None) -> str | None:
+    """A time as ISO 8601 in UTC."""
+    return None if moment is None else moment.isoformat().replace("+00:00", "Z")
+
+
+def plan_to_list(recall: Recall) -> list[dict[str, Any]]:
+    """The steps that were asked."""
+    return [{"source": step.source, "k": step.k} for step in recall.plan]
+
+
+def evidence_to_dict(piece: Evidence) -> dict[str, Any]:
+    """A piece of evidence."""
+    return {
+        "id": piece.record.id,
+        "kind": piece.record.kind,
+        "text": piece.text,
+        "source": piece.source,
+        "score": round(piece.score, 4),
+        "turns": list(piece.record.provenance.turns),
+        "valid_from": iso(piece.record.valid.since),
+        "valid_to": iso(piece.record.valid.until),
+        "scores": dict(piece.scores),
+        "superseded": iso(piece.superseded),
+    }
+
+
+def record_to_json(record: MemoryRecord) -> dict[str, Any]:
+    """A record for reading; ``export`` has the lossless form."""
+    made = record.provenance
+    return {
+        "id": record.id,
+        "kind": record.kind,
+        "text": record.text,
+        "turns": list(made.turns),
+        "writer": made.writer,
+        "prompt": made.prompt,
+        "model": made.model,
+        "origin": made.origin.value,
+        "valid_from": iso(record.valid.since),
+        "valid_to": iso(record.valid.until),
+        "recorded": iso(record.recorded.since),
+        "retired": iso(record.recorded.until),
+        "supersedes": record.supersedes,
+    }
+
+
+def trace_event(recall: Recall, at: datetime, answer: Answer | None = None, asked: str = "") -> Event:
+    """The journal line of a recall. It refers to all that it quotes, so that it goes
+    when any of that is erased."""
+    found = recall.found[:40]
+    refs = {e.record.id for e in (*found, *recall.kept)} | {t for e in recall.kept for t in e.record.provenance.turns}
+    refs |= {asked, answer.turn if answer else ""} - {""}
+    body = {
+        "query": recall.query.text,
+        "keywords": list(recall.keywords),
+        "plan": plan_to_list(recall),
+        "found": [evidence_to_dict(e) for e in found],
+        "kept": [evidence_to_dict(e) for e in recall.kept],
+        "rounds": recall.rounds,
+        "failed": dict(recall.failed),
+        "prompts": list(recall.prompts),
+        "ms": dict(recall.ms),
+        "turn": asked,
+        "reply": answer.turn if answer else "",
+    }
+    return Event("recall-" + uuid.uuid4().hex[:16], "recall", at, tuple(sorted(refs)), body)

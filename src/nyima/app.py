@@ -24,7 +24,17 @@ if TYPE_CHECKING:
     from nyima.engines.recall import QueryEmbedder, Recaller
     from nyima.engines.recipes import Recipe
 
-__all__ = ["Parts", "Settings", "SystemClock", "build", "find_chat_model", "load_settings", "shelf"]
+__all__ = [
+    "Parts",
+    "Settings",
+    "SystemClock",
+    "build",
+    "default_chat_pack",
+    "find_chat_model",
+    "find_embedder",
+    "load_settings",
+    "shelf",
+]
 
 _ENVIRONMENT = {
     "db": "NYIMA_DB",
@@ -168,6 +178,17 @@ def find_chat_model(settings: Settings, name: str | None = None) -> ChatModel:
             f"no server has the model {name!r}: set OPENAI_BASE_URL, or choose a pack from `nyima models list`"
         )
     return _local(settings, _CHAT_PACK)
+
+
+def default_chat_pack(settings: Settings) -> str:
+    """The pack that answers when nothing else is set, empty when a server does."""
+    from nyima.adapters.packs import packs
+
+    if settings.model and settings.model not in packs():
+        return ""
+    if settings.base_url or settings.api_key or any(_listens(port) for port in _LOCAL_PORTS):
+        return ""
+    return _CHAT_PACK
 
 
 def _local(settings: Settings, pack: str) -> ChatModel:

@@ -158,16 +158,12 @@ class Assistant:
             yield hello
             await self._store_greeting(session, hello)
             return
-        builder = self._builder(style="plain")
+        builder = self._builder()
         messages = [Message("system", builder.system(known)), Message("user", sections("reply")["hello"])]
-        caller = self.memory.parts.caller(self.memory.parts.chat)
-        assert caller is not None
-        shown = ReplyStream()
-        async for piece in caller.stream(self.memory.scope, version("reply"), messages, max_tokens=60, lane="greeting"):
-            visible = shown.feed(piece) if isinstance(piece, str) else shown.finish()
-            if visible:
-                yield visible
-        await self._store_greeting(session, shown.reply())
+        made = _Made(ReplyStream())
+        async for piece in self._calls(messages, made, time.perf_counter()):
+            yield piece
+        await self._store_greeting(session, made.stream.reply())
 
     async def _store_greeting(self, session: Session, text: str) -> None:
         turn = self._spoken(session, text)

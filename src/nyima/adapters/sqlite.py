@@ -341,6 +341,10 @@ class SqliteStore:
 
         return await self._run(work)
 
+    async def check(self) -> str:
+        """``ok``, or what SQLite's integrity check says."""
+        return await self._run(lambda: str(self._db.execute("PRAGMA integrity_check").fetchone()[0]))
+
     async def close(self) -> None:
         """Close the connection and end the thread."""
         await self._run(self._db.close)

@@ -230,6 +230,10 @@ class Store(Protocol):
         needles there: ``files_scanned`` and ``bytes_found``."""
         ...
 
+    async def check(self) -> str:
+        """``ok``, or what is wrong with the files."""
+        ...
+
     async def close(self) -> None:
         """Release files and threads."""
         ...

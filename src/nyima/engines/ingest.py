@@ -13,6 +13,8 @@ from nyima.domain.changes import Delta, merge
 from nyima.domain.conversation import Role, Scope, Session, Turn
 from nyima.domain.evidence import Notes
 from nyima.domain.ports import Clock, Embedder, Event, Job, Store, Writer
+from nyima.engines.facts import proposals
+from nyima.engines.gate import worth_keeping
 from nyima.engines.recall import index_pending
 from nyima.engines.recipes import Recipe
 from nyima.engines.strategies.common import follow_up, notes_event
@@ -77,6 +79,8 @@ class Ingest:
         jobs: list[Job] = []
         close = None
         if recipe.takes_notes and notes.complete:
+            supported = len(proposals(notes.facts, said.id, said.text, ""))
+            notes = replace(notes, remember=worth_keeping(said.text, notes.remember, supported))
             body: dict[str, object] = {"remember": notes.remember, "facts": [list(f) for f in notes.facts], "by": "reply"}
             events.append(notes_event(said, body, self.clock))
             close = f"gate-{said.id}"

@@ -83,8 +83,8 @@ def quoted(evidence: Sequence[Evidence], room: int) -> str:
     for piece in evidence:
         text = " ".join(piece.text.replace("[", "(").replace("]", ")").split())
         day = piece.at.strftime("%-d %b %Y")
-        label = f" (superseded on {piece.superseded.strftime('%-d %b %Y')})" if piece.superseded else ""
-        line = cut_tokens(f"- {day}: {text}", max(30, room // 2)) + label
+        old = f" (superseded on {piece.superseded.strftime('%-d %b %Y')}: no longer true)" if piece.superseded else ""
+        line = cut_tokens(f"- {day}{old}: {text}", max(30, room // 2))
         spent += tokens(line)
         if lines and spent > room:
             break

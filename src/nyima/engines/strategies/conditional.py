@@ -8,32 +8,25 @@ builds the record of a turn that is to be kept.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Scope, Turn
 from nyima.domain.memory import Interval, Note, Provenance
 from nyima.domain.ports import Job, Written
-from nyima.domain.text import cut_tokens, words
-from nyima.engines.facts import supports_text
+from nyima.domain.text import cut_tokens
+from nyima.engines.facts import proposals, supports_text
+from nyima.engines.gate import worth_keeping
 from nyima.engines.prompts import GATE, NOTE, GateIn, NoteIn
 from nyima.engines.notes import parse_facts
 from nyima.engines.strategies.common import Desk, follow_up, is_users, notes_event
 from nyima.engines.strategies.history import dialogue_lines
 from nyima.errors import ModelGarbled
 
-__all__ = ["GateWriter", "NoteWriter", "passive_note", "rule_gate"]
+__all__ = ["GateWriter", "NoteWriter", "passive_note"]
 
-_QUESTION = re.compile(r"[?？]\s*$")
 _CONTEXT_TURNS = 4
 _SUPPORT = 0.6
-
-
-def rule_gate(text: str) -> bool:
-    """The decision without a model: a statement of some length is worth keeping, a
-    question or a short phrase is not. Errs on the side of keeping."""
-    return len(words(text)) >= 4 and not _QUESTION.search(text.strip())
 
 
 def _build(turn: Turn, before: list[Turn], parts: tuple[str, str], made: tuple[str, str], desk: Desk) -> Note:
@@ -70,15 +63,16 @@ class GateWriter:
         """The turn's notes as a journal line; a job for its record; a merge when the
         session has ended already. Without a usable answer the rule decides."""
         turn, before = await self.desk.around(scope, job.subject, 1)
-        remember, facts, by = rule_gate(turn.text), (), "rule"
+        remember, facts, by = worth_keeping(turn.text, None, 0), (), "rule"
         caller = self.desk.caller
         if caller is not None and is_users(turn):
             said = before[-1].text if before and before[-1].role is not turn.role else ""
             given = GateIn(cut_tokens(said, 60) or "-", cut_tokens(turn.text, self.desk.room // 2))
             try:
                 out, asked = await caller.ask(scope, GATE, given)
-                remember, by = out.remember or bool(out.facts), asked.prompt
-                facts = parse_facts(out.facts)
+                facts, by = parse_facts(out.facts), asked.prompt
+                supported = len(proposals(facts, turn.id, turn.text, said))
+                remember = worth_keeping(turn.text, out.remember, supported)
             except ModelGarbled:
                 await caller.fallback(scope, GATE.version)
         body: dict[str, object] = {"remember": remember, "facts": [list(f) for f in facts], "by": by}

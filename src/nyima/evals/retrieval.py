@@ -1,0 +1,114 @@
+"""Recall against gold evidence, through the shipped write and read paths.
+
+LoCoMo and BEAM are scored by turn, LongMemEval and RealMem by session, where a
+session's rank is that of its best turn. ``share`` is the mean share of a question's
+evidence in the top k, ``all`` the share of questions with all of it there, ``any`` with
+some of it. RealMem asks in the middle of a history: only earlier sessions count.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from nyima.domain.evidence import Budget, Query, Recall
+from nyima.domain.ports import Embedder
+from nyima.engines.ingest import turn_id
+from nyima.engines.recipes import recipe_named
+from nyima.evals.datasets import Case, Question, read_cases
+from nyima.memory import Memory
+from nyima.testing import FixedClock
+
+__all__ = ["run_retrieval"]
+
+_KS = {"locomo": (5, 10, 20, 50), "beam": (10, 20), "longmemeval": (5, 10), "realmem": (5, 10)}
+_BY_SESSION = frozenset({"longmemeval", "realmem"})
+_PIECES = {"locomo": 50, "beam": 20, "longmemeval": 120, "realmem": 200}
+
+
+async def run_retrieval(
+    dataset: str,
+    path: Path,
+    recipes: Sequence[str],
+    embedder: Embedder | None,
+    *,
+    limit: int | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, Any]:
+    """Build a memory for each case, ask its questions with each recipe, and score."""
+    started = time.perf_counter()
+    for name in recipes:
+        recipe_named(name)
+    cases = read_cases(dataset, path)[:limit]
+    total = sum(len(c.sessions) + len(c.questions) for c in cases)
+    done = 0
+    scores: dict[tuple[str, int], list[tuple[float, bool, bool]]] = {}
+    by_type: dict[str, dict[str, list[tuple[float, bool, bool]]]] = {}
+    for case in cases:
+        with tempfile.TemporaryDirectory() as folder:
+            at = case.sessions[-1][1][-1].at
+            clock = FixedClock(at) if at else FixedClock()
+            memory = await Memory.open(
+                Path(folder) / "eval.db", user="eval", model="none", embedder=embedder or "none", clock=clock
+            )
+            for id, turns in case.sessions:
+                if turns:
+                    await memory.remember(turns, session=id)
+                done += 1
+                progress(done, total)
+            await memory.ingest.index(memory.scope)
+            for question in case.questions:
+                for name in recipes:
+                    ranking = await _ranking(memory, dataset, case, question, name)
+                    for k in _KS[dataset]:
+                        result = _score(ranking[:k], question.gold)
+                        scores.setdefault((name, k), []).append(result)
+                        if k == _KS[dataset][0] or (dataset == "locomo" and k == 10):
+                            by_type.setdefault(f"{name} @{k}", {}).setdefault(question.kind, []).append(result)
+                done += 1
+                progress(done, total)
+            await memory.close()
+    rows = [{"recipe": n, "k": k, **_means(values)} for (n, k), values in scores.items()]
+    return {
+        "dataset": dataset,
+        "questions": sum(len(c.questions) for c in cases),
+        "left_out": sum(c.left_out for c in cases),
+        "rows": rows,
+        "by_type": {n: {kind: {**_means(v), "questions": len(v)} for kind, v in t.items()} for n, t in by_type.items()},
+        "seconds": round(time.perf_counter() - started, 1),
+    }
+
+
+async def _ranking(memory: Memory, dataset: str, case: Case, question: Question, recipe: str) -> list[str]:
+    """The ids of turns or sessions, best first, each once."""
+    found = await _recall(memory, question, recipe, _PIECES[dataset])
+    names = {turn_id(s, t.id): (s, t.id) for s, turns in case.sessions for t in turns}
+    order: list[str] = []
+    for piece in found.kept:
+        session, turn = names[piece.record.provenance.turns[0]]
+        if question.before is not None and int(session) >= int(question.before):
+            continue
+        name = session if dataset in _BY_SESSION else turn
+        if name not in order:
+            order.append(name)
+    return order
+
+
+async def _recall(memory: Memory, question: Question, recipe: str, pieces: int) -> Recall:
+    recaller = memory.parts.recaller(recipe_named(recipe), k=pieces)
+    query = Query(question.text, question.at or memory.parts.clock.now(), kinds=("episode",))
+    return await recaller.recall(memory.scope, query, Budget(pieces, 10_000_000))
+
+
+def _score(top: Sequence[str], gold: frozenset[str]) -> tuple[float, bool, bool]:
+    hits = gold & set(top)
+    return len(hits) / len(gold), hits == gold, bool(hits)
+
+
+def _means(values: Sequence[tuple[float, bool, bool]]) -> dict[str, float]:
+    share, every, some = zip(*values, strict=True)
+    return {"share": round(fmean(share), 4), "all": round(fmean(every), 4), "any": round(fmean(some), 4)}

@@ -1,0 +1,310 @@
+"""The chat in the terminal, and the scripted chat."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nyima.domain.evidence import Answer, Usage
+from nyima.errors import InputError, ModelError, NotFound, NyimaError
+from nyima.interfaces.cli.common import Common, command, console, ensure_packs, say
+from nyima.interfaces.cli.memories import show_evidence, show_receipt, show_trace
+from nyima.traces import evidence_to_dict, plan_to_list
+
+if TYPE_CHECKING:
+    from nyima.assistant import Assistant
+    from nyima.engines.ingest import Progress
+
+__all__ = ["add_to", "drain_with_progress"]
+
+_HELP = """/why            what the last reply rests on
+/recall WORDS   look something up
+/profile        what is known of you
+/forget WORDS   erase what these words find, for good
+/private        start or end a chat that reads the memory and never writes it
+/recipe NAME    another recipe from now on
+/help           this
+goodbye         end the conversation; Ctrl-D and Ctrl-C do, too
+A line that ends with a backslash goes on in the next one; Alt-Enter starts a new line."""
+
+
+async def drain_with_progress(drain: Callable[[Progress], Awaitable[Mapping[str, int]]]) -> Mapping[str, int]:
+    """Do the work that is owed with a progress line. Ctrl-C leaves the rest as jobs."""
+    err = console(err=True)
+    with err.status("") as status:
+
+        def show(kind: str, left: int) -> None:
+            status.update(f"remembering: {kind} ({left} left; Ctrl-C leaves the rest for the next start)" if left else "")
+
+        try:
+            done = await drain(show)
+        except asyncio.CancelledError:
+            err.print("the work that is left is kept for the next start")
+            raise
+    if done.get("parked"):
+        err.print(f"[red]{done['parked']} jobs were given up[/]: `nyima doctor` says why")
+    if done.get("waiting"):
+        err.print(f"{done['waiting']} jobs wait for another try: `nyima work` runs them, or the next start")
+    return done
+
+
+@dataclass(slots=True)
+class _Talk:
+    """One run of the chat command."""
+
+    assistant: Assistant
+    common: Common
+
+    async def answer(self, text: str, write: Callable[[str], None]) -> Answer:
+        """Stream a reply; the answer."""
+        async for piece in self.assistant.stream(text):
+            write(piece)
+        assert self.assistant.last is not None
+        return self.assistant.last
+
+    async def before(self) -> tuple[int, Usage]:
+        """Where the counting of a session starts."""
+        memory = self.assistant.memory
+        return await memory.store.revision(memory.scope), await self._spent()
+
+    async def _spent(self) -> Usage:
+        from nyima.engines.calls import usage_of
+
+        memory = self.assistant.memory
+        events = await memory.store.events(memory.scope, "call")
+        return sum((usage_of(e.body) for e in events), Usage())
+
+    async def close_session(self, start: tuple[int, Usage]) -> dict[str, Any]:
+        """End the session, do what is owed, and count what was remembered since."""
+        memory = self.assistant.memory
+        await self.assistant.end_session()
+        at_end = await self._spent()
+        await drain_with_progress(self.assistant.drain)
+        used = await self._spent()
+        rows = await memory.store.changes(memory.scope, since=start[0])
+        made = {r.successor or r.id for r in rows if r.verb in {"add", "revise"} and r.by != "history"}
+        counts: dict[str, int] = {}
+        for record in await memory.records():
+            if record.id in made:
+                counts[record.kind] = counts.get(record.kind, 0) + 1
+        return {
+            "profile": (await memory.profile()).as_dict(),
+            "records": counts,
+            "calls": used.calls - at_end.calls,
+            "tokens": used.prompt + used.completion - at_end.prompt - at_end.completion,
+        }
+
+
+def _turn_json(user: str, answer: Answer) -> dict[str, Any]:
+    return {
+        "user": user,
+        "reply": answer.text,
+        "notes": {"remember": answer.notes.remember, "facts": dict(answer.notes.facts)},
+        "recall": {
+            "plan": plan_to_list(answer.recall),
+            "kept": [evidence_to_dict(e) for e in answer.recall.kept],
+        },
+        "calls": answer.usage.calls,
+        "tokens": {
+            "prompt": answer.usage.prompt,
+            "cached": answer.usage.cached,
+            "completion": answer.usage.completion,
+        },
+        "ms": round(answer.seconds.get("total", 0.0) * 1_000),
+        "ms_first": round(answer.seconds.get("first", 0.0) * 1_000),
+    }
+
+
+def _remembered(counts: Mapping[str, int]) -> str:
+    names = {"note": "notes", "fact": "profile facts", "summary": "summaries"}
+    parts = [f"{n} {names[k] if n != 1 else names[k].removesuffix('s').replace('summarie', 'summary')}" for k, n in counts.items() if k in names]
+    return ", ".join(parts) or "nothing new"
+
+
+async def _script(talk: _Talk, lines: list[str]) -> None:
+    """One message a line; an empty line and the end of the file end the session."""
+    start = await talk.before()
+    open_session = False
+    for line in [*lines, ""]:
+        text = line.rstrip("\r\n")
+        if not text.strip():
+            if open_session:
+                done = await talk.close_session(start)
+                _session_line(talk, done)
+                start, open_session = await talk.before(), False
+            continue
+        open_session = True
+        if talk.common.json:
+            answer = await talk.answer(text, lambda _: None)
+            say(json.dumps(_turn_json(text, answer), ensure_ascii=False))
+        else:
+            say(f"you    {text}")
+            answer = await talk.answer(text, lambda _: None)
+            say(f"Nyima  {answer.text}")
+
+
+def _session_line(talk: _Talk, done: dict[str, Any]) -> None:
+    if talk.common.json:
+        line = {"session_end": True, "profile": done["profile"], "records": done["records"]}
+        say(json.dumps(line, ensure_ascii=False))
+    else:
+        say(f"       remembered: {_remembered(done['records'])}        ({done['calls']} model calls, {done['tokens']:,} tokens)")
+
+
+async def _lines(assistant: Assistant) -> AsyncIterator[str]:
+    """What the user types: with editing and history on a terminal, else plain lines.
+
+    The history comes from the stored turns, so that nothing said lies in another file.
+    """
+    if not sys.stdin.isatty():
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            print(f"you    {line.rstrip()}")
+            yield line
+        return
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import InMemoryHistory
+    from prompt_toolkit.key_binding import KeyBindings
+    from prompt_toolkit.patch_stdout import patch_stdout
+
+    keys = KeyBindings()
+    keys.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
+    said = [t.text for t in await assistant.memory.turns() if t.role.value == "user"][-200:]
+    prompt: PromptSession[str] = PromptSession(history=InMemoryHistory(said), key_bindings=keys, multiline=False)
+    while True:
+        try:
+            with patch_stdout():
+                text = await prompt.prompt_async("you    ")
+                while text.endswith("\\"):
+                    text = text[:-1] + "\n" + await prompt.prompt_async("...    ")
+        except (EOFError, KeyboardInterrupt):
+            return
+        yield text
+
+
+async def _command(talk: _Talk, line: str) -> None:
+    """A line that begins with a slash."""
+    out = console()
+    name, _, rest = line.partition(" ")
+    rest = rest.strip()
+    memory = talk.assistant.memory
+    match name:
+        case "/why":
+            trace = (await memory.explain("last")).trace
+            show_trace(out, dict(trace or {}))
+        case "/recall":
+            show_evidence(out, [evidence_to_dict(e) for e in (await memory.recall(rest)).kept])
+        case "/profile":
+            for key, value in (await memory.profile()).as_dict().items():
+                out.print(f"{key.replace('_', ' '):20} {value}", markup=False)
+        case "/forget":
+            found = (await memory.recall(rest, log=False)).kept
+            show_evidence(out, [evidence_to_dict(e) for e in found])
+            if found and typer.confirm("Erase this for good, with the turns it came from?"):
+                show_receipt(out, await memory.forget(*(e.record_id for e in found if e.source != "persona")))
+                talk.assistant.refresh()
+        case "/private":
+            if not talk.assistant.private:
+                await talk.assistant.end_session()
+            talk.assistant.private = not talk.assistant.private
+            out.print("private: nothing of this is kept" if talk.assistant.private else "no longer private")
+        case "/recipe":
+            talk.assistant.choose(rest)
+            out.print(f"recipe: {talk.assistant.recipe.about}")
+        case _:
+            out.print(_HELP, markup=False)
+
+
+async def _interactive(talk: _Talk) -> None:
+    from nyima.assistant import is_goodbye
+
+    assistant = talk.assistant
+    start = await talk.before()
+
+    def write(piece: str) -> None:
+        sys.stdout.write(piece)
+        sys.stdout.flush()
+
+    try:
+        write("Nyima  ")
+        async for piece in assistant.greet():
+            write(piece)
+    except ModelError as error:
+        write(f"Hello! ({error})")
+    print()
+    async for line in _lines(assistant):
+        text = line.strip()
+        if not text:
+            continue
+        try:
+            if text.startswith("/"):
+                await _command(talk, text)
+                continue
+            write("Nyima  ")
+            answer = await talk.answer(line.rstrip("\n"), write)
+            print()
+            if talk.common.debug:
+                print(f"       extracted: remember {answer.notes.remember}, facts {dict(answer.notes.facts)}", file=sys.stderr)
+        except (ModelError, InputError, NotFound) as error:
+            print(f"\nnyima: {error}; what you said is kept", file=sys.stderr)
+        if is_goodbye(text):
+            break
+    if not assistant.private:
+        done = await talk.close_session(start)
+        _session_line(talk, done)
+        if talk.common.debug:
+            print(f"       profile: {done['profile']}", file=sys.stderr)
+
+
+async def chat(
+    common: Common,
+    script: Annotated[Path | None, typer.Option("--script", help="Messages from a file, one a line.", dir_okay=False)] = None,
+    recipe: Annotated[str | None, typer.Option("--recipe", help="Which recipe; `default` unless set.")] = None,
+    model: Annotated[str | None, typer.Option("--model", help="A model's or a pack's name (NYIMA_MODEL).")] = None,
+    private: Annotated[bool, typer.Option("--private", help="Read the memory, never write it.")] = False,
+) -> None:
+    """Talk with a companion that remembers."""
+    from nyima.assistant import Assistant
+
+    settings = common.settings(model=model, recipe=recipe)
+    lines: list[str] = []
+    if script is not None:
+        try:
+            lines = script.read_text("utf-8").split("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{script} cannot be read: {error}: give a text file in UTF-8") from error
+    ensure_packs(settings, "embed", "chat")
+    assistant = await Assistant.open(
+        settings.db, user=settings.user, model=settings.model or None, recipe=settings.recipe, embedder=settings.embedder
+    )
+    assistant.private = private
+    talk = _Talk(assistant, common)
+    try:
+        if script is not None:
+            await _script(talk, lines)
+        else:
+            await _interactive(talk)
+    except asyncio.CancelledError:
+        await _left(assistant)
+        raise
+    finally:
+        await assistant.close()
+
+
+async def _left(assistant: Assistant) -> None:
+    """After Ctrl-C: end the session, so that its work is owed, and say so."""
+    try:
+        await asyncio.shield(assistant.end_session())
+    except NyimaError as error:
+        print(f"nyima: {error}", file=sys.stderr)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    command(app, "chat", "nyima chat --recipe default")(chat)

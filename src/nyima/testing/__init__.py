@@ -1,0 +1,13 @@
+"""Doubles and contracts that are proven here and may be used by anybody's tests.
+
+No network, no weights: ``ScriptedModel`` answers from a script, ``HashEmbedder`` makes
+vectors from words, ``FixedClock`` stands still, ``MemoryStore`` is the reference that
+every store is compared with, and ``StoreContract`` is what every store must pass.
+"""
+
+from __future__ import annotations
+
+from nyima.testing.doubles import FixedClock, HashEmbedder, ScriptedModel
+from nyima.testing.store import MemoryStore
+
+__all__ = ["FixedClock", "HashEmbedder", "MemoryStore", "ScriptedModel"]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from nyima.domain.text import fold, looks_unspaced, words
+from nyima.engines.gate import wish_of
 
 __all__ = ["Action", "Proposal", "canonical_key", "decide", "is_placeholder", "proposals", "supported", "supports_text"]
 
@@ -147,7 +148,8 @@ def supported(value: str, said: str, before: str) -> bool:
 
 def proposals(facts: Iterable[tuple[str, str]], turn: str, said: str, before: str) -> list[Proposal]:
     """The facts of a turn that may enter the profile, with canonical keys."""
-    kept: list[Proposal] = []
+    wish = wish_of(said)
+    kept = [Proposal("style", wish, turn, said)] if wish else list[Proposal]()
     for raw_key, value in facts:
         key, value = canonical_key(raw_key), value.strip()
         if not key or len(key) < 2:
@@ -160,7 +162,7 @@ def proposals(facts: Iterable[tuple[str, str]], turn: str, said: str, before: st
             continue
         if key.endswith("_name") and value.isascii() and value.islower():
             key = canonical_key(key.removesuffix("_name"))
-        if fold(key).replace("_", " ") == fold(value):
+        if fold(key).replace("_", " ") == fold(value) or (wish and key == "style"):
             continue
         kept.append(Proposal(key, value, turn, said))
     return kept

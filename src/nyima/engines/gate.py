@@ -11,7 +11,7 @@ import re
 
 from nyima.domain.text import looks_unspaced, sentences, words
 
-__all__ = ["worth_keeping"]
+__all__ = ["wish_of", "worth_keeping"]
 
 _FIRST_PERSON = re.compile(
     r"\b(?:i|i'm|i’m|i've|i’ve|i'd|i'll|im|my|mine|we|we're|we've|our|eu|meu|minha|meus|minhas|nós|nosso|yo|mi|mis|soy|"
@@ -28,7 +28,15 @@ _REQUEST = re.compile(
     r"^\W*(?:please\s+)?(?:can|could|would|will) (?:you|we)\b|^\W*(?:tell|show|give|write|explain|translate|find|list|help)\b",
     re.IGNORECASE,
 )
+_WISH = re.compile(
+    r"\b(?:please|from now on|always|never|next time|in (?:the )?future|could you|can you|i(?:'d| would) (?:like|prefer)|"
+    r"i (?:prefer|want|like)|keep|make|stop|don't|do not|use|avoid)\b.{0,60}\b(?:answers?|repl(?:y|ies)|respon[ds]\w*|"
+    r"call me|emojis?|bullet points?|messages|sentences|words|tone|formal|informal|brief|concise)\b",
+    re.IGNORECASE,
+)
+_LEAD = re.compile(r"^\W*(?:and|but|so|oh|also|by the way|btw|then)\b[\s,]*", re.IGNORECASE)
 _SHORT = 4
+_LONGEST_WISH = 120
 
 
 def worth_keeping(text: str, said: bool | None, facts: int) -> bool:
@@ -52,3 +60,12 @@ def worth_keeping(text: str, said: bool | None, facts: int) -> bool:
     if _FIRST_PERSON.search(text) and not _REQUEST.search(text) and not question:
         return True
     return not question if said is None else said
+
+
+def wish_of(text: str) -> str:
+    """The sentence with a wish for how the assistant should answer, empty when there is
+    none. English; other languages rely on the model."""
+    for part in sentences(text):
+        if len(part) <= _LONGEST_WISH and _WISH.search(part) and not _ENDS_AS_QUESTION.search(part):
+            return _LEAD.sub("", part).rstrip(" .!")
+    return ""

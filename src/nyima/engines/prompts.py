@@ -107,10 +107,11 @@ class TextOut(BaseModel):
 
 
 class NoteOut(BaseModel):
-    """Why it was said, and what to keep."""
+    """Why it was said, what to keep, and the facts in it."""
 
     context: str
     knowledge: str = Field(min_length=1)
+    facts: dict[str, str] = Field(default_factory=dict)
 
 
 class GateOut(BaseModel):
@@ -184,7 +185,7 @@ class MergeIn:
     message: str
 
 
-NOTE: Prompt[NoteIn, NoteOut] = Prompt("note", NoteOut, 140)
+NOTE: Prompt[NoteIn, NoteOut] = Prompt("note", NoteOut, 180)
 GATE: Prompt[GateIn, GateOut] = Prompt("gate", GateOut, 140)
 SUMMARY: Prompt[SummaryIn, TextOut] = Prompt("summary", TextOut, 260)
 FOLD: Prompt[FoldIn, TextOut] = Prompt("fold", TextOut, 420)

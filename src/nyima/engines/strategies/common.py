@@ -12,7 +12,7 @@ from nyima.engines.calls import Caller
 from nyima.engines.strategies.history import dialogue_lines
 from nyima.errors import NotFound
 
-__all__ = ["Desk", "is_users", "notes_event", "notes_of", "windows"]
+__all__ = ["Desk", "facts_event", "follow_up", "is_users", "notes_event", "notes_of", "windows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,16 @@ def notes_event(turn: Turn, body: dict[str, object], at: Clock) -> Event:
     return Event(f"notes-{turn.id}", "notes", at.now(), (turn.id,), {"turn": turn.id, **body})
 
 
-async def notes_of(store: Store, scope: Scope, turns: Sequence[Turn]) -> dict[str, Event]:
+async def notes_of(store: Store, scope: Scope, turns: Sequence[Turn], kind: str = "notes") -> dict[str, Event]:
     """The notes of some turns, by turn id."""
     wanted = {t.id for t in turns}
-    return {e.body["turn"]: e for e in await store.events(scope, "notes") if e.body["turn"] in wanted}
+    return {e.body["turn"]: e for e in await store.events(scope, kind) if e.body["turn"] in wanted}
+
+
+def facts_event(turn: Turn, facts: Sequence[tuple[str, str]], at: Clock) -> Event:
+    """The journal line with the facts that the record's own call found."""
+    body = {"turn": turn.id, "facts": [list(f) for f in facts]}
+    return Event(f"facts-{turn.id}", "facts", at.now(), (turn.id,), body)
 
 
 def follow_up(kind: str, subject: str, recipe: str, suffix: str = "") -> Job:

@@ -19,7 +19,7 @@ from nyima.engines.facts import proposals, supports_text
 from nyima.engines.gate import worth_keeping
 from nyima.engines.prompts import GATE, NOTE, GateIn, NoteIn
 from nyima.engines.notes import parse_facts
-from nyima.engines.strategies.common import Desk, follow_up, is_users, notes_event
+from nyima.engines.strategies.common import Desk, facts_event, follow_up, is_users, notes_event
 from nyima.engines.strategies.history import dialogue_lines
 from nyima.errors import ModelGarbled
 
@@ -77,9 +77,8 @@ class GateWriter:
                 await caller.fallback(scope, GATE.version)
         body: dict[str, object] = {"remember": remember, "facts": [list(f) for f in facts], "by": by}
         jobs = [follow_up("note", turn.id, job.recipe)] if remember and "conditional" in self.writers else []
-        session = (await self.desk.store.sessions(scope, ids=(turn.session,)))[0]
-        if session.ended is not None and facts and "profile" in self.writers:
-            jobs.append(follow_up("profile", turn.session, job.recipe, f"-after-{turn.id}"))
+        if facts and "profile" in self.writers:
+            jobs += await _merge_again(self.desk, scope, turn, job)
         return Written(jobs=tuple(jobs), events=(notes_event(turn, body, self.desk.clock),))
 
 
@@ -96,6 +95,7 @@ class NoteWriter:
         user's own words."""
         turn, before = await self.desk.around(scope, job.subject, _CONTEXT_TURNS)
         context, knowledge, made = "", turn.text, ("", "")
+        facts: tuple[tuple[str, str], ...] = ()
         caller = self.desk.caller
         if caller is not None:
             lines = [cut_tokens(line, 60) for line in dialogue_lines([*before, turn])]
@@ -103,7 +103,7 @@ class NoteWriter:
             try:
                 out, asked = await caller.ask(scope, NOTE, given)
                 sources = [turn.text, *(t.text for t in reversed(before))]
-                made = (asked.prompt, asked.model)
+                made, facts = (asked.prompt, asked.model), parse_facts(out.facts)
                 if supports_text(out.context, sources, _SUPPORT / 2):
                     context = out.context.strip()
                 if supports_text(out.knowledge, sources[:2] if len(turn.text) < 80 else sources[:1], _SUPPORT):
@@ -115,4 +115,15 @@ class NoteWriter:
         if not context and before:
             context = cut_tokens(dialogue_lines(before[-1:])[0], 60)
         kept = (context if "context" in self.parts else "", knowledge if "knowledge" in self.parts else "")
-        return Written(Delta((Add(_build(turn, before, kept, made, self.desk)),), by="conditional"))
+        delta = Delta((Add(_build(turn, before, kept, made, self.desk)),), by="conditional")
+        if not facts or not is_users(turn):
+            return Written(delta)
+        again = await _merge_again(self.desk, scope, turn, job)
+        return Written(delta, tuple(again), (facts_event(turn, facts, self.desk.clock),))
+
+
+async def _merge_again(desk: Desk, scope: Scope, turn: Turn, job: Job) -> list[Job]:
+    """Another merge when the session's profile was merged before these facts came."""
+    merged = f"profile-{turn.session}"
+    done = any(j.id == merged and j.state == "done" for j in await desk.store.jobs(scope, ("done",)))
+    return [follow_up("profile", turn.session, job.recipe, f"-after-{job.id}")] if done else []

@@ -41,6 +41,7 @@ class ProfileWriter:
         revision = await self.desk.store.revision(scope)
         _, turns = await self.desk.session(scope, job.subject)
         notes = await notes_of(self.desk.store, scope, turns)
+        more = await notes_of(self.desk.store, scope, turns, "facts")
         found = await self.desk.store.records(scope, RecordFilter(kinds=("fact",), retired=True))
         facts = [r for r in found if isinstance(r, ProfileFact)]
         known = {f.id for f in facts}
@@ -49,9 +50,9 @@ class ProfileWriter:
             merge.open.setdefault(fact.key, []).append(fact)
         before = ""
         for turn in turns:
-            event = notes.get(turn.id)
-            if event is not None and is_users(turn):
-                pairs = [(k, v) for k, v in event.body["facts"]]
+            events = [e for e in (notes.get(turn.id), more.get(turn.id)) if e is not None]
+            if events and is_users(turn):
+                pairs = list(dict.fromkeys((k, v) for e in events for k, v in e.body["facts"]))
                 for proposal in proposals(pairs, turn.id, turn.text, before):
                     await self._apply(scope, merge, proposal, turn, known)
             before = turn.text

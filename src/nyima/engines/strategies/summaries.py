@@ -12,7 +12,7 @@ from nyima.domain.ports import Job, RecordFilter, Written
 from nyima.domain.text import sentences
 from nyima.engines.facts import supports_text
 from nyima.engines.prompts import FOLD, SUMMARY, FoldIn, SummaryIn
-from nyima.engines.strategies.common import Desk, windows
+from nyima.engines.strategies.common import Desk, notes_of, windows
 from nyima.engines.strategies.history import dialogue_lines
 from nyima.errors import ModelGarbled
 
@@ -113,17 +113,34 @@ class RecursiveWriter:
         last = await running(self.desk, scope)
         if last is not None and session.id in last.covers:
             return Written()
+        said = await self._that_matters(scope, turns)
         body = last.body if last else ""
         made = ("", "")
-        for window in windows(turns, self.desk.room):
+        for window in windows(said, self.desk.room):
             body, made = await self._fold(scope, body, window, turns, made)
-        if not body:
+        if not body or not said:
             return Written()
         record = _summary(session, turns, "running", body, made, self.desk)
         if last is None:
             return Written(Delta((Add(record),), by="recursive"))
         successor = self._after(record, last)
         return Written(Delta((Revise(last.id, successor, "session ended"),), by="recursive"))
+
+    async def _that_matters(self, scope: Scope, turns: list[Turn]) -> list[Turn]:
+        """The turns that were found worth keeping, each with what the assistant said
+        before it; all turns where nothing decides that."""
+        notes = await notes_of(self.desk.store, scope, turns)
+        if not notes:
+            return turns
+        chosen: list[Turn] = []
+        for before, turn in zip([None, *turns], turns, strict=False):
+            event = notes.get(turn.id)
+            if event is None or not event.body["remember"]:
+                continue
+            if before is not None and before.role is Role.ASSISTANT and "?" in before.text:
+                chosen.append(before)
+            chosen.append(turn)
+        return chosen
 
     def _after(self, record: Summary, last: Summary) -> Summary:
         made = record.provenance

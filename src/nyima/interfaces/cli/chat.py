@@ -122,10 +122,14 @@ def _turn_json(user: str, answer: Answer) -> dict[str, Any]:
     }
 
 
+def _count(n: int, one: str) -> str:
+    many = one[:-1] + "ies" if one.endswith("y") else one + "s"
+    return f"{n} {one if n == 1 else many}"
+
+
 def _remembered(counts: Mapping[str, int]) -> str:
-    names = {"note": "notes", "fact": "profile facts", "summary": "summaries"}
-    parts = [f"{n} {names[k] if n != 1 else names[k].removesuffix('s').replace('summarie', 'summary')}" for k, n in counts.items() if k in names]
-    return ", ".join(parts) or "nothing new"
+    names = {"note": "note", "fact": "profile fact", "summary": "summary"}
+    return ", ".join(_count(counts[kind], name) for kind, name in names.items() if counts.get(kind)) or "nothing new"
 
 
 async def _script(talk: _Talk, lines: list[str]) -> None:
@@ -155,7 +159,7 @@ def _session_line(talk: _Talk, done: dict[str, Any]) -> None:
         line = {"session_end": True, "profile": done["profile"], "records": done["records"]}
         say(json.dumps(line, ensure_ascii=False))
     else:
-        say(f"       remembered: {_remembered(done['records'])}        ({done['calls']} model calls, {done['tokens']:,} tokens)")
+        say(f"       remembered: {_remembered(done['records'])}        ({_count(done['calls'], 'model call')}, {done['tokens']:,} tokens)")
 
 
 async def _lines(assistant: Assistant) -> AsyncIterator[str]:

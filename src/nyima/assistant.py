@@ -37,7 +37,7 @@ ModelOf: TypeAlias = ChatModel | str | None
 _GOODBYE = re.compile(
     r"^\W*(?:(?:ok(?:ay)?|well|thanks?|thank you|alright|no|so)\W+){0,3}(?:good ?bye|bye(?: ?bye)?|see you(?: later| soon| tomorrow)?|"
     r"good ?night|farewell|cya|adi[oó]s|tchau|adeus|at[eé] (?:logo|amanhã)|tsch[uü]ss|auf wiedersehen|au revoir|"
-    r"arrivederci|ciao|再见|再見|さようなら|じゃあね)(?:\W+(?:nyima|for now|then|now|all|and thanks?|thanks?))*\W*$",
+    r"arrivederci|ciao|再见|再見|さようなら|じゃあね)(?:\W+(?:nyima|then|now|all|and thanks?|thanks?))*\W*$",
     re.IGNORECASE,
 )
 _IDLE_SECONDS = 0.8

@@ -11,7 +11,7 @@ import inspect
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 __all__ = ["Opening", "Synchronous"]
 
@@ -61,19 +61,20 @@ class Synchronous:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="nyima-loop", daemon=True)
         self._thread.start()
+        self._object: Any = None
         try:
-            self._object: Any = self._run(_awaited(start()))
-        except BaseException:
-            self._stop()
-            raise
+            self._object = self._run(_awaited(start()))
+        finally:
+            if self._object is None:
+                self._stop()
 
     def _run(self, work: Coroutine[Any, Any, R]) -> R:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
-        except BaseException:
-            future.cancel()
-            raise
+        finally:
+            if not future.done():
+                future.cancel()
 
     def _stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -106,7 +107,7 @@ class Synchronous:
             self._run(self._object.close())
             self._stop()
 
-    def __enter__(self) -> Synchronous:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

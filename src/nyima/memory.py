@@ -110,7 +110,7 @@ class Memory:
         that); ``drain`` does them. Safe to repeat with the same ids. Raises InputError
         for an empty text.
         """
-        if isinstance(what, str) or isinstance(what, Said):
+        if isinstance(what, (str, Said)):
             said = Said(what) if isinstance(what, str) else what
             if not said.text.strip():
                 raise InputError("there is nothing to remember in an empty text: give some words")

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from nyima.errors import ConfigError
 
@@ -100,9 +100,9 @@ def _found(name: str) -> Callable[..., Any]:
         return _BUILT_IN[name]
     module, _, attribute = name.partition(":")
     try:
-        function = getattr(importlib.import_module(module), attribute)
+        function: Any = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"the tool {name!r} cannot be loaded: {error}: give module:function") from error
     if not callable(function):
         raise ConfigError(f"the tool {name!r} is no function")
-    return function
+    return cast("Callable[..., Any]", function)

@@ -64,7 +64,7 @@ class OnnxEmbedder:
         try:
             tokenizer = tokenizers.Tokenizer.from_file(str(self._files["tokenizer.json"]))
             session = onnxruntime.InferenceSession(str(self._files["model.onnx"]), options)
-        except Exception as error:
+        except (RuntimeError, ValueError, OSError) as error:
             raise PackError(
                 f"the embedding model {self.name!r} cannot be loaded ({error}): run `nyima models pull {self.name}`"
             ) from error

@@ -143,7 +143,7 @@ class OpenAIChat:
     async def _open(self, request: dict[str, Any], schema: Mapping[str, Any] | None) -> tuple[Any, int]:
         import openai
 
-        create = self._endpoint.client().chat.completions.with_raw_response.create
+        create: Any = self._endpoint.client().chat.completions.with_raw_response.create
         if schema is not None and self._schemas:
             form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(schema), "strict": True}}
             try:

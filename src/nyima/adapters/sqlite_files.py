@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from nyima.adapters import sqlite_search
 from nyima.adapters.schema import MIGRATIONS, decode
 from nyima.errors import ForeignStore, NewerStore, StoreError, StoreFull, StoreLocked, StoreReadOnly
 
-__all__ = ["compact", "erase", "open_file", "rebuild_text", "scan", "translated"]
+__all__ = ["compact", "erase", "open_file", "rebuild_text", "scan", "transaction", "translated"]
 
 _APPLICATION = 0x4E59494D
 _WAIT_SECONDS = 15.0
@@ -49,15 +49,26 @@ def open_file(path: Path) -> sqlite3.Connection:
         except OSError as error:
             raise StoreReadOnly(f"{path} cannot be created: {error.strerror}: choose another file with --db") from error
         db = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
-        try:
+        with ExitStack() as undo:
+            undo.callback(db.close)
             _check(db, path)
-            for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON", "foreign_keys=ON"):
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
                 db.execute(f"PRAGMA {pragma}")
             _migrate(db)
-        except BaseException:
-            db.close()
-            raise
+            undo.pop_all()
         return db
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """A write transaction that is rolled back unless its end is reached."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
 
 
 def _check(db: sqlite3.Connection, path: Path) -> None:
@@ -75,17 +86,12 @@ def _check(db: sqlite3.Connection, path: Path) -> None:
 def _migrate(db: sqlite3.Connection) -> None:
     if db.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS):
         return
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(db):
         (version,) = db.execute("PRAGMA user_version").fetchone()
         for number, step in enumerate(MIGRATIONS[version:], version + 1):
             step(db)
             db.execute(f"PRAGMA user_version = {number}")
         db.execute(f"PRAGMA application_id = {_APPLICATION}")
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
 
 
 def erase(db: sqlite3.Connection, n: int, id: str, what: str) -> None:
@@ -125,14 +131,9 @@ def compact(db: sqlite3.Connection) -> None:
     """Leave no erased byte behind: before SQLite 3.42 an FTS5 index keeps deleted words
     until it is rebuilt; free pages go with VACUUM, old pages with the log."""
     if sqlite3.sqlite_version_info < (3, 42):
-        db.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(db):
             for (n,) in db.execute("SELECT n FROM scopes").fetchall():
                 rebuild_text(db, n)
-            db.execute("COMMIT")
-        except BaseException:
-            db.execute("ROLLBACK")
-            raise
     db.execute("VACUUM")
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

@@ -136,12 +136,12 @@ class _Matrix:
     def allowed(self, probe: Probe) -> NDArray[np.bool_]:
         since, until, retired = (row[: self.used] for row in self.times)
         if probe.as_of is not None:
-            moment = micros(probe.as_of)
+            moment = micros(probe.as_of) or 0
             mask = (since <= moment) & (until > moment) & (retired > moment)
         else:
             mask = retired == _FOREVER
             if probe.at is not None:
-                mask &= until > micros(probe.at)
+                mask &= until > (micros(probe.at) or 0)
         if probe.kinds:
             mask &= np.isin(self.kinds[: self.used], [self.code("kind " + k) for k in probe.kinds])
         if probe.not_session is not None:

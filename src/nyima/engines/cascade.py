@@ -102,9 +102,8 @@ class Cascade:
             doomed.turns[turn.id] = turn
             if turn.role is not Role.USER:
                 continue
-            for reply in await self._replies(scope, turn):
-                if reply.id not in doomed.turns and _repeats(reply.text, turn.text):
-                    todo.append(reply)
+            replies = await self._replies(scope, turn)
+            todo += [r for r in replies if r.id not in doomed.turns and _repeats(r.text, turn.text)]
 
     async def _replies(self, scope: Scope, turn: Turn) -> list[Turn]:
         """The reply to a turn, and every reply whose recall used what came from it."""
@@ -181,9 +180,8 @@ class Cascade:
         if not pieces:
             return []
         stay: list[str] = [t.text for t in await self.store.turns(scope) if t.id not in doomed.turns]
-        for record in await self.store.records(scope, RecordFilter(retired=True)):
-            if record.id not in doomed.records and not isinstance(record, Episode):
-                stay.append(record.text)
+        records = await self.store.records(scope, RecordFilter(retired=True))
+        stay += [r.text for r in records if r.id not in doomed.records and not isinstance(r, Episode)]
         everything = "\n".join(stay)
         return sorted(p for p in pieces if len(p.strip()) >= 12 and p not in everything)
 

@@ -197,7 +197,7 @@ def decide(proposal: Proposal, current: tuple[str, ...]) -> Action:
 
 def additive(key: str) -> bool:
     """Whether several values of a key are true at once."""
-    base = key.split("_")[0]
+    base = key.split("_", maxsplit=1)[0]
     return key in _ADDITIVE or base in {"favorite", "favourite", "likes", "dislikes"} or (
         key.endswith("s") and not key.endswith("ss") and key not in _SINGULAR
     )

@@ -21,7 +21,7 @@ from nyima.engines.strategies.common import follow_up, notes_event
 from nyima.engines.strategies.history import episodes
 from nyima.errors import Conflict, ModelError, NotFound, NyimaError
 
-__all__ = ["Ingest", "Progress", "SESSION_WRITERS", "turn_id"]
+__all__ = ["SESSION_WRITERS", "Ingest", "Progress", "turn_id"]
 
 SESSION_WRITERS = ("summary", "recursive", "profile")
 _LEASE_SECONDS = 900.0
@@ -156,10 +156,11 @@ class Ingest:
                     events=written.events,
                     close=job.id,
                 )
-                return
             except Conflict:
                 if attempt == 4:
                     raise
+            else:
+                return
 
     async def drain(self, scope: Scope, worker: str, progress: Progress | None = None) -> Mapping[str, int]:
         """Work until no job is due, then make the missing vectors. Returns how many jobs

@@ -176,7 +176,7 @@ class ReplyStream:
 
 def _unescape(escape: str) -> str:
     try:
-        text = json.loads(f'"{escape}"')
+        text = str(json.loads(f'"{escape}"'))
     except ValueError:
         return "\ufffd"
     return text.encode("utf-8", "replace").decode("utf-8", "replace")

@@ -164,7 +164,7 @@ def _numbers(value: Any) -> Iterator[int]:
         for inner in cast("dict[str, Any]", value).values():
             yield from _numbers(inner)
     elif isinstance(value, list):
-        for inner in cast("list[Any]", value):
+        for inner in value:
             yield from _numbers(inner)
 
 

@@ -22,7 +22,7 @@ from nyima.domain.conversation import Origin, Role
 from nyima.errors import InputError
 from nyima.memory import Said
 
-__all__ = ["Conversation", "FORMATS", "read_conversations"]
+__all__ = ["FORMATS", "Conversation", "read_conversations"]
 
 FORMATS = ("chatgpt", "claude", "jsonl", "text")
 _CONVERSATIONS = re.compile(r"(?:^|/)conversations(?:-\d+)?\.json$")
@@ -91,7 +91,7 @@ def _export(name: str, data: Any, format: str | None) -> Iterator[Conversation]:
         data = cast("dict[str, Any]", data).get("conversations", [data])
     if not isinstance(data, list):
         raise InputError(f"{name} is no list of conversations: give a ChatGPT or Claude export")
-    for number, item in enumerate(cast("list[Any]", data)):
+    for number, item in enumerate(data):
         if not isinstance(item, dict):
             raise InputError(f"{name}: conversation {number + 1} is no object: export it again")
         one = cast("dict[str, Any]", item)
@@ -135,7 +135,7 @@ def _texts(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return "\n".join(filter(None, (_texts(v) for v in cast("list[Any]", value))))
+        return "\n".join(filter(None, (_texts(v) for v in value)))
     if isinstance(value, dict):
         part = cast("dict[str, Any]", value)
         return _texts(part.get("text") or part.get("parts") or "")

@@ -119,6 +119,7 @@ class MemoryStore:
             return
         shelf.revision += 1
         for change in delta.changes:
+            row: tuple[str, str, str | None, datetime, str]
             match change:
                 case Add(record):
                     self._add(shelf, record, placed)
@@ -130,7 +131,7 @@ class MemoryStore:
                 case Retire(id, at, reason, stale):
                     self._end(shelf, id, at, at, stale=stale)
                     row = ("retire", id, None, at, reason)
-                case Erase(id, what):
+                case Erase(id=id, what=what):
                     self._erase(shelf, id, what)
                     row = ("erase", id, None, _EPOCH, "")
             shelf.changes.append(ChangeRow(shelf.revision, row[0], row[1], row[2], row[3], delta.by, row[4]))

@@ -17,8 +17,8 @@ from nyima.domain.ports import Job, Written
 from nyima.domain.text import cut_tokens
 from nyima.engines.facts import proposals, supports_text
 from nyima.engines.gate import worth_keeping
-from nyima.engines.prompts import GATE, NOTE, GateIn, NoteIn
 from nyima.engines.notes import parse_facts
+from nyima.engines.prompts import GATE, NOTE, GateIn, NoteIn
 from nyima.engines.strategies.common import Desk, facts_event, follow_up, is_users, notes_event
 from nyima.engines.strategies.history import dialogue_lines
 from nyima.errors import ModelGarbled
@@ -63,7 +63,8 @@ class GateWriter:
         """The turn's notes as a journal line; a job for its record; a merge when the
         session has ended already. Without a usable answer the rule decides."""
         turn, before = await self.desk.around(scope, job.subject, 1)
-        remember, facts, by = worth_keeping(turn.text, None, 0), (), "rule"
+        remember, by = worth_keeping(turn.text, None, 0), "rule"
+        facts: tuple[tuple[str, str], ...] = ()
         caller = self.desk.caller
         if caller is not None and is_users(turn):
             said = before[-1].text if before and before[-1].role is not turn.role else ""

@@ -24,7 +24,7 @@ async def models_list(common: Common) -> None:
     from nyima.app import shelf
 
     held = shelf(common.settings())
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": p.name,
             "role": p.role,

@@ -121,7 +121,9 @@ async def why(
         return
     assert found.record is not None
     record = record_to_json(found.record)
-    turns = [{"id": t.id, "speaker": t.name, "text": t.text, "at": iso(t.at)} for t in found.turns]
+    turns: list[dict[str, Any]] = [
+        {"id": t.id, "speaker": t.name, "text": t.text, "at": iso(t.at)} for t in found.turns
+    ]
     history = [record_to_json(r) for r in found.history]
 
     def text(out: Console) -> None:
@@ -143,7 +145,7 @@ async def profile(common: Common) -> None:
         known = await memory.profile()
     finally:
         await memory.close()
-    facts = [
+    facts: list[dict[str, Any]] = [
         {
             "id": f.id,
             "key": f.key,

@@ -81,6 +81,7 @@ class Settings:
     base_url: str = ""
     api_key: str = field(default="", repr=False)
     recipe: str = "default"
+    k: tuple[str, ...] = ()
     persona: str = ""
     examples: str = ""
     tools: tuple[str, ...] = ("calculator", "clock")
@@ -96,6 +97,7 @@ class Settings:
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "origin"}
         values["api_key"] = "set" if self.api_key else ""
         values["tools"] = ", ".join(self.tools)
+        values["k"] = ", ".join(self.k)
         return {name: str(value) for name, value in values.items()}
 
 
@@ -327,12 +329,24 @@ def read_persona(settings: Settings) -> str:
         raise ConfigError(f"the persona {path} cannot be read: {error}: set another file") from error
 
 
+def with_k(recipe: Recipe, chosen: tuple[str, ...]) -> Recipe:
+    """The recipe with other numbers of pieces a source, given as ``source=number``."""
+    numbers: dict[str, int] = {}
+    for pair in chosen:
+        name, _, number = pair.partition("=")
+        if not number.isdigit() or name not in {s.name for s in recipe.sources}:
+            known = ", ".join(s.name for s in recipe.sources) or "none"
+            raise ConfigError(f"k = {pair!r}: give source=number; the sources of {recipe.name!r} are {known}")
+        numbers[name] = int(number)
+    return replace(recipe, sources=tuple(replace(s, k=numbers.get(s.name, s.k)) for s in recipe.sources))
+
+
 def build(settings: Settings, *, chat: ChatModel | None, embedder: Embedder | None, clock: Clock | None = None) -> Parts:
     """Open the store and join the parts."""
     from nyima.adapters.sqlite import SqliteStore
     from nyima.engines.recipes import recipe_named
 
-    recipe = recipe_named(settings.recipe)
+    recipe = with_k(recipe_named(settings.recipe), settings.k)
     persona = read_persona(settings)
     writer = find_chat_model(settings, settings.writer_model) if settings.writer_model and chat is not None else chat
     return Parts(

@@ -188,10 +188,11 @@ class Matrices:
         cosines = np.where(held.allowed(probe), cosines, -np.inf)
         top = np.arange(held.used)
         if probe.k < held.used:
-            top = np.argpartition(-cosines, probe.k)[: probe.k]
+            least = np.partition(cosines, held.used - probe.k)[held.used - probe.k]
+            top = np.flatnonzero(cosines >= least)  # ties at the cut are settled by id
         found = [
             _hit((row[1], float(cosines[i]), row[2], row[3], row[4], row[5]))
             for i in top[np.isfinite(cosines[top])]
             for row in (held.rows[int(i)],)
         ]
-        return sorted(found, key=lambda h: (-h.score, h.id))
+        return sorted(found, key=lambda h: (-h.score, h.id))[: probe.k]

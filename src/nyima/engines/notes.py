@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any, cast
 
 import json_repair
@@ -24,6 +25,8 @@ __all__ = ["ReplyStream", "parse_facts", "render_notes", "render_reply"]
 
 _START = re.compile(r'\s*(?:```(?:json)?\s*)?\{\s*"([^"\\]{0,60})"\s*:\s*(?=\S)')
 _FIRST = re.compile(r"\s*(`{1,3}|```j?s?o?n?\s*|(?:```(?:json)?\s*)?\{[^:]{0,80}(?::\s*)?)?$", re.DOTALL)
+_BROKEN = re.compile(r'\s*(?:```(?:json)?\s*)?\{\s*(?:"[^"]*"?\s*:?\s*)?$')
+_FENCE = re.compile(r"\s*(?:```[ \t]*\n?)?")
 _MARKERS = ("<notes", '{"remember"', '{"facts"', "\nremember:", "\nfacts:", "\nnotes:")
 _LONGEST = max(map(len, _MARKERS))
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"'}
@@ -60,7 +63,7 @@ class ReplyStream:
         """The visible text that was held back until the end was known."""
         out = ""
         if self._mode == "start":
-            self._mode = "plain"
+            self._mode = "call" if _BROKEN.match(self.raw) else "plain"
         if self._mode == "facts" and not self._end_of_facts(final=True):
             return ""
         if self._mode == "plain":
@@ -86,7 +89,8 @@ class ReplyStream:
     def notes(self) -> Notes:
         """The notes; not complete when the text has none that can be read."""
         if self._mode == "json":
-            return _from_json(_loads(self.raw))
+            notes = _from_json(_loads(self.raw))
+            return notes if self.raw.rstrip("` \n").endswith("}") else replace(notes, complete=False)
         if self._mode == "facts" or (self._mode == "plain" and self._at):
             lead = _loads(self.raw[: self._at or None])
             tail = _from_lines(self.raw[self._at :])
@@ -123,9 +127,10 @@ class ReplyStream:
             elif c in "{}":
                 depth += 1 if c == "{" else -1
                 if depth == 0 and c == "}":
-                    rest = self.raw[i + 1 :].strip().removeprefix("```").strip()
-                    if rest:
-                        self._at, self._mode = i + 1, "plain"
+                    fence = _FENCE.match(self.raw, i + 1)
+                    assert fence is not None
+                    if self.raw[fence.end() :].strip("` \n\t"):
+                        self._at, self._mode = fence.end(), "plain"
                         return True
                     if final and '"remember"' not in self.raw and '"facts"' not in self.raw:
                         self._at, self._mode = 0, "plain"
@@ -196,7 +201,7 @@ def _loads(raw: str) -> dict[str, Any]:
 def _from_json(data: dict[str, Any]) -> Notes:
     remember = data.get("remember")
     if isinstance(remember, str):
-        remember = remember.strip().lower() in {"true", "yes"}
+        remember = {"true": True, "yes": True, "false": False, "no": False}.get(remember.strip().lower())
     return Notes(bool(remember), parse_facts(data.get("facts")), complete=isinstance(remember, bool))
 
 

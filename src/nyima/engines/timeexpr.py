@@ -128,9 +128,9 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[datetime, re.Match[str]], Interva
         ),
         (rf"\b(?:in|during|since|of|early|late|mid)[ -]({_MONTH})\b(?:,? (\d{{4}}))?", _named_month),
         (rf"\b({_MONTH}) (\d{{4}})\b", _named_month),
-        (r"\b(?:in|during|since) (\d{4})\b", lambda at, m: Interval(
+        (r"\b(?:in|during|since) ([12]\d{3})\b", lambda at, m: Interval(
             _midnight(at).replace(year=max(1, int(m[1])), month=1, day=1), _year_end(at, int(m[1])))
-            if int(m[1]) < 9999 else None),
+            ),
         (rf"\b{_COUNT} (day|week|month|year)s? ago\b", _ago),
         (rf"\b(last|past|previous|this|next) ({_UNITS})\b", _last),
         (r"\bthe day before yesterday\b", lambda at, _: _days(_midnight(at) - timedelta(days=2), 1)),

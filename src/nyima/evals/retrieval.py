@@ -89,6 +89,8 @@ async def _ranking(memory: Memory, dataset: str, case: Case, question: Question,
     names = {turn_id(s, t.id): (s, t.id) for s, turns in case.sessions for t in turns}
     order: list[str] = []
     for piece in found.kept:
+        if not piece.record.provenance.turns:
+            continue
         session, turn = names[piece.record.provenance.turns[0]]
         if question.before is not None and int(session) >= int(question.before):
             continue

@@ -1,0 +1,316 @@
+"""What every Store must do, as a class of tests: subclass it and give a ``store`` fixture.
+
+    class TestMyStore(StoreContract):
+        @pytest.fixture
+        async def store(self): ...
+
+Needs pytest with the anyio plugin in auto mode.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from nyima.domain.changes import Add, Delta, Erase, Retire, Revise
+from nyima.domain.conversation import Origin, Role, Scope, Session, Turn, as_utc
+from nyima.domain.memory import (
+    Claim,
+    Entity,
+    Episode,
+    Interval,
+    MemoryRecord,
+    Note,
+    Passage,
+    ProfileFact,
+    Provenance,
+    Relation,
+    Summary,
+)
+from nyima.domain.ports import Event, Job, Probe, RecordFilter, Store
+from nyima.errors import Conflict, EmbedderMismatch, NotFound
+from nyima.testing.doubles import HashEmbedder
+
+__all__ = ["StoreContract", "samples"]
+
+T0 = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+ME = Scope(user="me")
+YOU = Scope(user="you")
+TEXTS = ("plain", "Füße und Café", "猫の名前はニマです", "👩🏽‍🚀 שלום عالم", "a\nb\tc", "\ufffd", "%_'\";--", "")
+
+
+def _common(id: str, *, turns: tuple[str, ...] = (), at: datetime = T0) -> dict[str, object]:
+    made = Provenance(turns, ("r0",), "tester", "note@12345678", "scripted", Origin.IMPORT)
+    return {"id": id, "provenance": made, "valid": Interval(at), "recorded": Interval(at)}
+
+
+def samples(text: str = "Füße 猫 👍") -> list[MemoryRecord]:
+    """One record of each kind."""
+    common = lambda id: _common(id, turns=("t1",))  # noqa: E731
+    return [
+        Episode(**common("e"), session="s1", position=0, speaker="Ana", said=text),  # type: ignore[arg-type]
+        Note(**common("n"), context="why", knowledge=text),  # type: ignore[arg-type]
+        Summary(**common("s"), level="running", covers=("s1", "s2"), body=text),  # type: ignore[arg-type]
+        ProfileFact(**common("f"), key="k", value=text, claim=Claim("user", "k"), supersedes="f0", stale=True),  # type: ignore[arg-type]
+        Entity(**common("y"), name=text, subclass="Pet", aliases=("a", "b")),  # type: ignore[arg-type]
+        Relation(**common("r"), head="y", label="is_a", tail="z", note=text),  # type: ignore[arg-type]
+        Passage(**common("p"), document="d", place="p. 2", body=text),  # type: ignore[arg-type]
+    ]
+
+
+def note(id: str, text: str, at: datetime = T0, until: datetime | None = None, turns: tuple[str, ...] = ()) -> Note:
+    """A note."""
+    made = Provenance(turns, (), "tester")
+    return Note(
+        id=id, provenance=made, valid=Interval(at, until), recorded=Interval(at), context="", knowledge=text
+    )
+
+
+def turn(id: str, text: str = "hello", session: str = "s1", at: datetime = T0) -> Turn:
+    """A turn of the user."""
+    return Turn(id, session, Role.USER, text, at)
+
+
+SESSION = Session("s1", T0)
+
+
+class StoreContract:
+    """The contract. Each test gets an empty ``store``."""
+
+    async def test_every_kind_of_record_comes_back_as_it_was(self, store: Store) -> None:
+        for text in TEXTS:
+            scope = Scope(user=f"u{TEXTS.index(text)}")
+            await store.commit(scope, Delta(tuple(Add(r) for r in samples(text))))
+            found = await store.records(scope, RecordFilter(retired=True))
+            assert sorted(found, key=lambda r: r.id) == sorted(samples(text), key=lambda r: r.id)
+
+    async def test_times_are_exact_and_in_utc(self, store: Store) -> None:
+        odd = datetime(2026, 3, 29, 2, 30, 0, 123456, tzinfo=timezone(timedelta(hours=5, minutes=45)))
+        await store.append(ME, SESSION, [turn("t1", at=as_utc(odd))])
+        (back,) = await store.turns(ME)
+        assert back.at == odd
+        assert back.at.utcoffset() == timedelta(0)
+
+    async def test_turns_get_positions_and_keep_their_order(self, store: Store) -> None:
+        stored = await store.append(ME, SESSION, [turn("b"), turn("a")])
+        stored += await store.append(ME, SESSION, [turn("c")])
+        assert [t.position for t in stored] == [0, 1, 2]
+        assert [t.id for t in await store.turns(ME)] == ["b", "a", "c"]
+
+    async def test_sessions_are_ordered_by_start_then_id(self, store: Store) -> None:
+        later = Session("s0", T0 + timedelta(days=1))
+        await store.append(ME, later, [turn("t2", session="s0")])
+        await store.append(ME, SESSION, [turn("t1")])
+        await store.append(ME, Session("s2", T0), [turn("t3", session="s2")])
+        assert [s.id for s in await store.sessions(ME)] == ["s1", "s2", "s0"]
+        assert [t.id for t in await store.turns(ME)] == ["t1", "t3", "t2"]
+
+    async def test_appending_twice_changes_nothing(self, store: Store) -> None:
+        delta = Delta((Add(note("n1", "tea")),))
+        for _ in range(2):
+            await store.append(ME, SESSION, [turn("t1")], delta=delta, jobs=[Job("j1", "gate", "t1")])
+        await store.append(ME, SESSION, [turn("t1", "other words")])
+        assert [t.text for t in await store.turns(ME)] == ["hello"]
+        assert len(await store.records(ME, RecordFilter())) == 1
+        assert len(await store.jobs(ME)) == 1
+
+    async def test_a_stale_expectation_changes_nothing(self, store: Store) -> None:
+        revision = await store.commit(ME, Delta((Add(note("n1", "tea")),)))
+        await store.commit(ME, Delta((Add(note("n2", "milk")),)), expect=revision)
+        with pytest.raises(Conflict):
+            await store.commit(ME, Delta((Add(note("n3", "salt")),)), expect=revision, jobs=[Job("j", "note", "x")])
+        assert {r.id for r in await store.records(ME, RecordFilter())} == {"n1", "n2"}
+        assert await store.jobs(ME) == []
+
+    async def test_a_commit_is_all_or_nothing(self, store: Store) -> None:
+        await store.commit(ME, Delta((Add(note("n1", "tea")),)), jobs=[Job("j1", "gate", "t1")])
+        changes = (Add(note("n2", "milk")), Retire("n1", T0), Retire("missing", T0))
+        with pytest.raises(NotFound):
+            await store.commit(ME, Delta(changes), events=[Event("v", "call", T0)], close="j1")
+        assert [r.id for r in await store.records(ME, RecordFilter())] == ["n1"]
+        assert [j.state for j in await store.jobs(ME)] == ["queued"]
+        assert await store.events(ME, "call") == []
+        assert await store.revision(ME) == 1
+
+    async def test_closing_a_closed_record_is_a_conflict(self, store: Store) -> None:
+        await store.commit(ME, Delta((Add(note("n1", "tea")),)))
+        await store.commit(ME, Delta((Retire("n1", T0),)))
+        with pytest.raises(Conflict):
+            await store.commit(ME, Delta((Revise("n1", note("n2", "milk")),)))
+        assert await store.records(ME, RecordFilter()) == []
+
+    async def test_scopes_never_see_each_other(self, store: Store) -> None:
+        vectors = await HashEmbedder().embed(["tea"])
+        await store.append(ME, SESSION, [turn("t1", "tea")], delta=Delta((Add(note("n1", "tea")),)), jobs=[Job("j1", "gate", "t1")])
+        await store.index(ME, {"n1": vectors[0]}, "hash")
+        await store.log(ME, Event("v1", "recall", T0, ("n1",), {"q": "tea"}))
+        other = Session("s1", T0)
+        await store.append(YOU, other, [turn("t1", "your own")])
+        assert await store.records(YOU, RecordFilter(retired=True)) == []
+        assert await store.records(YOU, RecordFilter(ids=("n1",), retired=True)) == []
+        assert [t.text for t in await store.turns(YOU)] == ["your own"]
+        assert await store.turns(YOU, ids=("t9",)) == []
+        assert await store.search(YOU, Probe(words="tea")) == []
+        assert await store.search(YOU, Probe(vector=vectors[0])) == []
+        assert await store.jobs(YOU) == []
+        assert await store.lease(YOU, "w", T0, 60) is None
+        assert await store.events(YOU, "recall") == []
+        assert await store.events(YOU, "recall", ref="n1") == []
+        assert await store.changes(YOU) == []
+        assert await store.unindexed(YOU, 10) == []
+        assert await store.revision(YOU) == 0
+        with pytest.raises(NotFound):
+            await store.commit(YOU, Delta((Retire("n1", T0),)))
+        await store.commit(YOU, Delta((Erase("n1"), Erase("t1", "turn"), Erase("s1", "session"))))
+        assert len(await store.records(ME, RecordFilter())) == 1
+        assert len(await store.turns(ME)) == 1
+        assert await store.scopes() == [ME, YOU]
+
+    async def test_as_of_looks_back(self, store: Store) -> None:
+        day = timedelta(days=1)
+        await store.commit(ME, Delta((Add(note("n1", "lives in Moab")),)))
+        await store.commit(ME, Delta((Revise("n1", note("n2", "lives in Porto", T0 + 5 * day)),)))
+        await store.commit(ME, Delta((Retire("n2", T0 + 9 * day),)))
+
+        async def at(days: int) -> list[str]:
+            return [r.id for r in await store.records(ME, RecordFilter(as_of=T0 + days * day))]
+
+        assert [await at(d) for d in (-1, 0, 4, 5, 8, 9)] == [[], ["n1"], ["n1"], ["n2"], ["n2"], []]
+        assert [r.id for r in await store.records(ME, RecordFilter())] == []
+        assert [r.id for r in await store.records(ME, RecordFilter(retired=True))] == ["n1", "n2"]
+        hits = await store.search(ME, Probe(words="lives", as_of=T0 + 6 * day))
+        assert [h.id for h in hits] == ["n2"]
+
+    async def test_what_has_expired_is_not_found_by_the_clock_alone(self, store: Store) -> None:
+        soon = T0 + timedelta(hours=1)
+        await store.commit(ME, Delta((Add(note("n1", "voucher valid", until=soon)),)))
+        vectors = await HashEmbedder().embed(["voucher valid"])
+        await store.index(ME, {"n1": vectors[0]}, "hash")
+        for moment, ids in ((T0, ["n1"]), (soon, [])):
+            assert [r.id for r in await store.records(ME, RecordFilter(at=moment))] == ids
+            assert [h.id for h in await store.search(ME, Probe(words="voucher", at=moment))] == ids
+            assert [h.id for h in await store.search(ME, Probe(vector=vectors[0], at=moment))] == ids
+
+    async def test_words_are_found_in_any_script(self, store: Store) -> None:
+        texts = {"n1": "I moved to München", "n2": "猫の名前はニマです", "n3": "我住在上海市", "n4": "نحن في القاهرة", "n5": "ไปเชียงใหม่"}
+        await store.commit(ME, Delta(tuple(Add(note(id, text)) for id, text in texts.items())))
+        for words, id in (("munchen", "n1"), ("名前", "n2"), ("上海", "n3"), ("القاهرة", "n4"), ("เชียงใหม่", "n5")):
+            assert [h.id for h in await store.search(ME, Probe(words=words))] == [id], words
+
+    async def test_a_search_takes_any_text_as_words(self, store: Store) -> None:
+        await store.commit(ME, Delta((Add(note("n1", "tea")),)))
+        for words in ("", '"', "tea OR", "NEAR(", "*", "a:b ^c", "-tea", "'; DROP TABLE x", "\ufffd", "tea " * 500):
+            hits = await store.search(ME, Probe(words=words))
+            assert [h.id for h in hits] == (["n1"] if "tea" in words else []), words
+
+    async def test_search_filters_and_orders(self, store: Store) -> None:
+        delta = Delta((*(Add(note(f"n{i}", "green tea")) for i in (3, 1, 2)), *(Add(r) for r in samples("green tea"))))
+        await store.commit(ME, delta)
+        vectors = dict(zip(("n1", "n2", "n3", "e"), await HashEmbedder().embed(["green tea"] * 3 + ["red"]), strict=True))
+        await store.index(ME, vectors, "hash")
+        for probe in (Probe(words="green tea", kinds=("note",)), Probe(vector=vectors["n1"], kinds=("note",))):
+            hits = await store.search(ME, probe)
+            assert [h.id for h in hits if h.id != "n"] == ["n1", "n2", "n3"]
+            assert [h.id for h in await store.search(ME, replace(probe, k=2))] == [h.id for h in hits][:2]
+        hits = await store.search(ME, Probe(words="green", kinds=("episode",)))
+        assert [(h.id, h.session, h.position) for h in hits] == [("e", "s1", 0)]
+        assert await store.search(ME, Probe(words="green", kinds=("episode",), not_session="s1")) == []
+
+    async def test_cosines_are_exact(self, store: Store) -> None:
+        texts = ["green tea", "green", "coffee at noon"]
+        vectors = await HashEmbedder().embed(texts)
+        await store.commit(ME, Delta(tuple(Add(note(f"n{i}", t)) for i, t in enumerate(texts))))
+        await store.index(ME, {f"n{i}": v for i, v in enumerate(vectors)}, "hash")
+        hits = {h.id: h.score for h in await store.search(ME, Probe(vector=vectors[0]))}
+        assert hits["n0"] == pytest.approx(1.0, abs=1e-6)
+        assert hits["n1"] > hits["n2"]
+
+    async def test_vectors_of_another_model_are_refused(self, store: Store) -> None:
+        await store.commit(ME, Delta((Add(note("n1", "tea")),)))
+        (vector,) = await HashEmbedder().embed(["tea"])
+        assert [r.id for r in await store.unindexed(ME, 10)] == ["n1"]
+        await store.index(ME, {"n1": vector}, "one")
+        assert await store.unindexed(ME, 10) == []
+        with pytest.raises(EmbedderMismatch, match="reindex"):
+            await store.index(ME, {"n1": vector}, "two")
+        await store.reindex(ME, vectors=True)
+        await store.index(ME, {"n1": vector}, "two")
+        assert [h.id for h in await store.search(ME, Probe(vector=vector))] == ["n1"]
+
+    async def test_a_closed_record_leaves_a_search_that_was_warm(self, store: Store) -> None:
+        (vector,) = await HashEmbedder().embed(["tea"])
+        await store.commit(ME, Delta((Add(note("n1", "tea")),)))
+        await store.index(ME, {"n1": vector}, "hash")
+        assert await store.search(ME, Probe(vector=vector))
+        await store.commit(ME, Delta((Retire("n1", T0),)))
+        assert await store.search(ME, Probe(vector=vector)) == []
+        assert await store.search(ME, Probe(words="tea")) == []
+
+    async def test_jobs_are_leased_once_and_come_back(self, store: Store) -> None:
+        jobs = [Job("j1", "gate", "t1"), Job("j2", "gate", "t2")]
+        await store.append(ME, SESSION, [turn("t1")], jobs=jobs)
+        first = await store.lease(ME, "a", T0, 60)
+        second = await store.lease(ME, "b", T0, 60)
+        assert first is not None
+        assert second is not None
+        assert [first.id, second.id] == ["j1", "j2"]
+        assert await store.lease(ME, "c", T0, 60) is None
+        late = await store.lease(ME, "c", T0 + timedelta(seconds=61), 60)
+        assert late is not None
+        assert late.id == "j1"
+        await store.settle(ME, late, retry_at=T0 + timedelta(hours=1), error="no model")
+        assert [j.error for j in await store.jobs(ME, ("queued",))] == ["no model"]
+        again = await store.lease(ME, "c", T0 + timedelta(hours=2), 60)
+        assert again is not None
+        assert again.attempts in {0, 1}
+        await store.commit(ME, Delta(), close="j2")
+        await store.settle(ME, late, retry_at=None, error="given up")
+        states = {j.id: j.state for j in await store.jobs(ME)}
+        assert states == {"j1": "parked", "j2": "done"}
+
+    async def test_events_come_newest_first_and_by_reference(self, store: Store) -> None:
+        for i in range(3):
+            await store.log(ME, Event(f"v{i}", "recall", T0, (f"n{i}", "x"), {"i": i}))
+        await store.log(ME, Event("v0", "recall", T0, (), {"i": 99}))
+        assert [e.body["i"] for e in await store.events(ME, "recall")] == [2, 1, 0]
+        assert [e.body["i"] for e in await store.events(ME, "recall", ref="x", limit=2)] == [2, 1]
+        assert [e.id for e in await store.events(ME, "recall", ref="n1")] == ["v1"]
+
+    async def test_erase_leaves_nothing(self, store: Store) -> None:
+        secret = "zebrafish9"
+        delta = Delta((Add(note("n1", secret, turns=("t1",))),))
+        await store.append(ME, SESSION, [turn("t1", secret)], delta=delta, jobs=[Job("j1", "gate", "t1")])
+        (vector,) = await HashEmbedder().embed([secret])
+        await store.index(ME, {"n1": vector}, "hash")
+        await store.log(ME, Event("v1", "recall", T0, ("n1",), {"q": secret}))
+        await store.commit(ME, Delta((Retire("n1", T0, secret),)))
+        await store.commit(ME, Delta((Erase("n1"), Erase("t1", "turn"), Erase("s1", "session"))))
+        report = await store.scrub([secret])
+        assert report["bytes_found"] == 0
+        assert await store.records(ME, RecordFilter(retired=True)) == []
+        assert await store.turns(ME) == []
+        assert await store.sessions(ME) == []
+        assert await store.jobs(ME) == []
+        assert await store.events(ME, "recall") == []
+        assert await store.search(ME, Probe(words=secret)) == []
+        assert await store.search(ME, Probe(vector=vector)) == []
+        assert all(secret not in c.reason for c in await store.changes(ME))
+
+    async def test_the_history_of_changes_is_kept(self, store: Store) -> None:
+        await store.commit(ME, Delta((Add(note("n1", "tea")),), "conditional"))
+        later = T0 + timedelta(days=1)
+        await store.commit(ME, Delta((Revise("n1", note("n2", "milk", later), "changed"),), "user"))
+        rows = [(c.revision, c.verb, c.id, c.successor, c.by, c.reason) for c in await store.changes(ME)]
+        assert rows == [(1, "add", "n1", None, "conditional", ""), (2, "revise", "n1", "n2", "user", "changed")]
+        assert [c.revision for c in await store.changes(ME, since=1)] == [2]
+
+    async def test_records_are_found_by_turn_session_and_place(self, store: Store) -> None:
+        await store.append(ME, SESSION, [turn("t1"), turn("t2")], delta=Delta((Add(note("n1", "tea", turns=("t1",))),)))
+        await store.commit(ME, Delta(tuple(Add(r) for r in samples())))
+        assert {r.id for r in await store.records(ME, RecordFilter(turns=("t1",), kinds=("note",)))} == {"n1", "n"}
+        found = await store.records(ME, RecordFilter(session="s1", positions=(0, 3)))
+        assert [r.id for r in found] == ["e"]
+        assert len(await store.records(ME, RecordFilter(limit=2))) == 2
+        assert await store.check() == "ok"

@@ -1,0 +1,116 @@
+"""Helpers for tests: a companion with a scripted model, and a small OpenAI server."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from nyima import Assistant
+from nyima.bridge import Opening
+from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
+
+NOTE = '{"context": "They talked.", "knowledge": "The user said something.", "facts": {}}'
+
+
+def answer(reply: str, *, remember: bool = False, facts: dict[str, Any] | None = None) -> str:
+    """What a well-behaved model writes."""
+    return json.dumps({"reply": reply, "remember": remember, "facts": facts or {}}, ensure_ascii=False)
+
+
+def companion(
+    db: Path, model: ScriptedModel, *, recipe: str | None = None, clock: FixedClock | None = None, **more: Any
+) -> Opening[Assistant]:
+    """An assistant on a file with doubles for everything else."""
+    return Assistant.open(
+        db, model=model, recipe=recipe, embedder=HashEmbedder(), clock=clock or FixedClock(), tools=more.pop("tools", ()), **more
+    )
+
+
+@dataclass
+class FakeServer:
+    """A loopback server that speaks enough of the OpenAI protocol. ``plan`` gives, per
+    request, a text to stream, an HTTP status, ``hang`` or ``cut``; the last is repeated."""
+
+    plan: list[Any] = field(default_factory=lambda: ["hello"])
+    headers: dict[str, str] = field(default_factory=dict)
+    schemas: bool = True
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    url: str = ""
+
+    def next(self) -> Any:
+        return self.plan.pop(0) if len(self.plan) > 1 else self.plan[0]
+
+
+@contextmanager
+def openai_server(**options: Any) -> Iterator[FakeServer]:
+    """Run a FakeServer."""
+    fake = FakeServer(**options)
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            return
+
+        def do_GET(self) -> None:
+            self._send(200, {"object": "list", "data": [{"id": "fake-model", "object": "model"}]})
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            fake.requests.append(body)
+            if "response_format" in body and not fake.schemas:
+                self._send(400, {"error": {"message": "no response_format here", "type": "invalid_request_error"}})
+                return
+            if self.path.endswith("/embeddings"):
+                rows = [{"index": i, "embedding": [float(len(t)), 1.0, 0.0]} for i, t in enumerate(body["input"])]
+                self._send(200, {"object": "list", "data": rows[::-1], "model": "e", "usage": {"prompt_tokens": 1, "total_tokens": 1}})
+                return
+            step = fake.next()
+            if isinstance(step, int):
+                self._send(step, {"error": {"message": f"planned {step}", "type": "server_error"}})
+            elif step == "hang":
+                time.sleep(3)
+            else:
+                self._stream("partial" if step == "cut" else step, cut=step == "cut")
+
+        def _send(self, status: int, body: dict[str, Any]) -> None:
+            raw = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(raw)))
+            for name, value in fake.headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def _stream(self, text: str, *, cut: bool) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.end_headers()
+            base = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "fake-model"}
+            for i in range(0, len(text), 5):
+                delta = {"index": 0, "delta": {"content": text[i : i + 5]}, "finish_reason": None}
+                self.wfile.write(f"data: {json.dumps({**base, 'choices': [delta]})}\n\n".encode())
+            if cut:
+                return
+            end = {"index": 0, "delta": {}, "finish_reason": "stop"}
+            self.wfile.write(f"data: {json.dumps({**base, 'choices': [end]})}\n\n".encode())
+            usage = {"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14, "prompt_tokens_details": {"cached_tokens": 4}}
+            self.wfile.write(f"data: {json.dumps({**base, 'choices': [], 'usage': usage})}\n\n".encode())
+            self.wfile.write(b"data: [DONE]\n\n")
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    fake.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield fake
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -221,5 +221,5 @@ class Profile:
 
 
 def profile_of(facts: list[ProfileFact]) -> Profile:
-    """The profile, in the order in which the facts were recorded."""
-    return Profile(tuple(sorted(facts, key=lambda f: (f.recorded.since, f.id))))
+    """The profile, in the order in which the facts became true."""
+    return Profile(tuple(sorted(facts, key=lambda f: (f.valid.since, f.recorded.since, f.id))))

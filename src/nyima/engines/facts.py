@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from nyima.domain.text import fold, looks_unspaced, words
+from nyima.domain.text import content_words, fold, words
 from nyima.engines.gate import wish_of
 
 __all__ = ["Action", "Proposal", "canonical_key", "decide", "is_placeholder", "proposals", "supported", "supports_text"]
@@ -59,6 +59,7 @@ _NEGATION = re.compile(
     r"any ?more|longer|gave up|sold|broke up|ya no|nunca|murió|não|nunca mais|nicht|kein\w*|gestorben|ne .{1,20} (?:pas|plus)|mort)\b",
     re.IGNORECASE,
 )
+_ABOUT = frozenset("user users assistant usuario usuaria utilizador nutzer nutzerin utilisateur utente".split())
 _YES = re.compile(
     r"^\W*(?:yes|yeah|yep|yup|sure|exactly|right|correct|indeed|that'?s right|of course|sim|s[ií]|oui|ja|genau|claro|はい|是的?|对)\b",
     re.IGNORECASE,
@@ -127,14 +128,14 @@ def supports_text(claim: str, sources: Iterable[str], share: float) -> bool:
     are in the sources. Names are words with a capital letter inside a sentence."""
     text = "\n".join(sources)
     bag = set(words(text))
-    wanted = words(claim)
+    wanted = [w for w in words(claim) if w not in _ABOUT]
     if not wanted:
         return False
     names = {fold(w) for w in re.findall(r"(?<=[\w,;:] )[A-Z]\w+", claim)} - {"i", "the", "user", "assistant"}
     exact = {w for w in wanted if any(c.isdigit() for c in w)} | {w for n in names for w in words(n)}
     if any(not _there(w, bag) for w in exact):
         return False
-    content = [w for w in wanted if len(w) > 3 or looks_unspaced(w)] or wanted
+    content = [w for w in content_words(claim) if w not in _ABOUT] or wanted
     return sum(_there(w, bag) for w in content) >= share * len(content)
 
 

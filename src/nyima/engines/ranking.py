@@ -129,8 +129,11 @@ def deduplicate(evidence: Iterable[Evidence], similar: float = 0.9) -> list[Evid
     ids: set[str] = set()
     for piece in evidence:
         bag = frozenset(words(piece.text))
+        size = len(bag)
         if piece.record.id in ids or any(
-            len(bag & other) >= similar * len(bag | other) for other in seen if bag and other
+            len(bag & other) >= similar * len(bag | other)
+            for other in seen
+            if size and similar * size <= len(other) <= size / similar
         ):
             continue
         kept.append(piece)

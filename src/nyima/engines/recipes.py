@@ -58,10 +58,10 @@ class Recipe:
         return self.gate == "reply"
 
 
-_HISTORY = SourceSpec("history", "vector", 3)
-_NOTES = SourceSpec("notes", "vector", 3)
-_SESSIONS = SourceSpec("summary", "vector", 1)
 _PLAIN = Weights(near=(), session=0.0, period=0.0)
+_HISTORY = SourceSpec("history", "vector", 3, _PLAIN)
+_NOTES = SourceSpec("notes", "vector", 3, _PLAIN)
+_SESSIONS = SourceSpec("summary", "vector", 1, _PLAIN)
 
 _CONDITIONAL = Recipe(
     "conditional", "conditional memory alone (Yuan et al. 2023)", ("history", "conditional"), "reply", (_NOTES,)

@@ -311,7 +311,7 @@ class Parts:
         caller = self.caller(self.chat)
         judge = ReflectingJudge(caller) if recipe.judge == "reflect" and caller is not None else ScoreJudge()
         limits = {} if k else {s.name: s.k for s in recipe.sources}
-        selector = BudgetSelector(recipe.floor, limits)
+        selector = BudgetSelector(recipe.floor, 0.0 if k else recipe.share, limits)
         return Recaller(self.store, AllPlanner(steps), retrievers, judge, selector, vectors, recipe.rounds)
 
     @property

@@ -13,7 +13,7 @@ from nyima.app import Parts, SystemClock, build, find_chat_model, find_embedder,
 from nyima.bridge import Opening
 from nyima.domain.changes import Add, Change, ChangeRow, Delta, Retire, Revise, merge
 from nyima.domain.conversation import Origin, Role, Session, Turn, as_utc, clean_text
-from nyima.domain.evidence import Budget, Query, Recall
+from nyima.domain.evidence import Budget, Evidence, Query, Recall
 from nyima.domain.memory import Interval, MemoryRecord, Note, Profile, ProfileFact, Provenance, Summary, profile_of
 from nyima.domain.ports import ChatModel, Clock, Embedder, RecordFilter
 from nyima.engines.cascade import Cascade, Receipt
@@ -26,6 +26,8 @@ from nyima.traces import trace_event
 
 __all__ = ["Explanation", "Memory", "Remembered", "Said"]
 
+_MEANT = 0.45
+_MEANT_SHARE = 0.6
 _WITHOUT_UNDO = frozenset({"history", "forget", ""})
 
 
@@ -148,14 +150,15 @@ class Memory:
         return self._session.id
 
     async def end_session(self, session: str | None = None) -> None:
-        """End a session: its writers become jobs. Without an id, the one of ``remember``."""
+        """End a session: with a chat model its writers become jobs. Without an id, the
+        session of ``remember``."""
         key = session or (self._session.id if self._session else None)
         if key is None:
             return
         found = await self.store.sessions(self.scope, ids=(key,))
         if not found:
             raise NotFound(f"there is no session {key!r}: `nyima sessions` lists them")
-        await self.ingest.end(self.scope, found[0], self.parts.recipe)
+        await self.ingest.end(self.scope, found[0], self.parts.recipe, owed=self.parts.chat is not None)
         if self._session and self._session.id == key:
             self._session = None
 
@@ -310,10 +313,16 @@ class Memory:
             return await cascade.erase(self.scope, sessions=(session,))
         chosen = [await self.record(id) for id in ids]
         if query is not None:
-            chosen += [e.record for e in (await self.recall(query, log=False)).kept if e.source != "persona"]
+            chosen += [e.record for e in await self.meant(query)]
         if not chosen:
             raise NotFound("there is nothing to forget: give an id, a query that finds something, or a session")
         return await cascade.erase(self.scope, records=chosen)
+
+    async def meant(self, query: str) -> list[Evidence]:
+        """What ``forget(query=…)`` would erase: what is clearly to the point, nothing else."""
+        kept = [e for e in (await self.recall(query, log=False)).kept if e.source != "persona"]
+        best = max((e.score for e in kept), default=0.0)
+        return [e for e in kept if e.score >= max(_MEANT, _MEANT_SHARE * best)]
 
     async def undo(self) -> list[ChangeRow]:
         """Take back the last change of the memory that was not taken back yet; the lines
@@ -336,7 +345,9 @@ class Memory:
         by_id = {r.id: r for r in found}
         old, new = by_id.get(row.id), by_id.get(row.successor or "")
         if row.verb == "add":
-            return [Retire(row.id, now, reason)] if old and old.recorded.until is None else []
+            # An earlier undo may have put a copy in the place of the record.
+            open_now = await self.store.records(self.scope, RecordFilter())
+            return [Retire(r.id, now, reason) for r in open_now if r.id.partition("~")[0] == row.id]
         if old is None:
             return []
         again = replace(

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 
 from nyima.domain.changes import Add, Change, Delta, Erase
 from nyima.domain.conversation import Role, Scope, Turn
-from nyima.domain.memory import Episode, Interval, MemoryRecord, Note, Summary
+from nyima.domain.memory import Interval, MemoryRecord, Note, Summary
 from nyima.domain.ports import Clock, Job, RecordFilter, Store
 from nyima.domain.text import content_words, fold, sentences
 from nyima.engines.strategies.common import follow_up
 
 __all__ = ["Cascade", "Receipt"]
 
-_SHARED_WORDS = 2
+_SHARED_WORDS = 1
 _NEEDLE = 24
 
 
@@ -181,13 +181,13 @@ class Cascade:
             return []
         stay: list[str] = [t.text for t in await self.store.turns(scope) if t.id not in doomed.turns]
         records = await self.store.records(scope, RecordFilter(retired=True))
-        stay += [r.text for r in records if r.id not in doomed.records and not isinstance(r, Episode)]
+        stay += [r.text for r in records if r.id not in doomed.records]
         everything = "\n".join(stay)
         return sorted(p for p in pieces if len(p.strip()) >= 12 and p not in everything)
 
 
 def _repeats(reply: str, said: str) -> bool:
-    """Whether a reply repeats something of a turn: words of some length, or a number."""
+    """Whether a reply repeats a word of some length, or a number, of a turn."""
     told = {w for w in content_words(said) if len(w) > 3 or w.isdigit()}
     again = {w for w in content_words(fold(reply)) if w in told}
     return len(again) >= min(_SHARED_WORDS, len(told)) if told else False

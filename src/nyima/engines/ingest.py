@@ -92,14 +92,15 @@ class Ingest:
         )
         return stored[0]
 
-    async def end(self, scope: Scope, session: Session, recipe: Recipe) -> Session:
-        """End a session; its writers become jobs. Ending twice changes nothing."""
+    async def end(self, scope: Scope, session: Session, recipe: Recipe, *, owed: bool = True) -> Session:
+        """End a session; when ``owed``, its writers become jobs. Ending twice changes
+        nothing."""
         if session.ended is not None:
             return session
         turns = await self.store.turns(scope, session=session.id)
         ended = replace(session, ended=turns[-1].at if turns else self.clock.now())
         spoken = any(t.role is Role.USER and t.text.strip() for t in turns)
-        names = [w for w in SESSION_WRITERS if w in recipe.writers] if spoken else []
+        names = [w for w in SESSION_WRITERS if w in recipe.writers] if spoken and owed else []
         await self.store.put_session(scope, ended, [follow_up(name, session.id, recipe.name) for name in names])
         return ended
 

@@ -72,18 +72,22 @@ class AllPlanner:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSelector:
-    """The best pieces within a budget. Abstains when even the best is below ``floor``;
-    ``limits`` caps the pieces of a source."""
+    """The best pieces within a budget. Abstains when even the best is below ``floor``,
+    and leaves out what has less than ``share`` of the best one's score; ``limits`` caps
+    the pieces of a source."""
 
     floor: float = 0.0
+    share: float = 0.0
     limits: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def select(self, query: Query, evidence: Sequence[Evidence], budget: Budget) -> tuple[Evidence, ...]:
         """What is kept, best first; empty when nothing is to the point."""
         del query
-        if not evidence or max(e.score for e in evidence) < self.floor:
+        best = max((e.score for e in evidence), default=0.0)
+        if not evidence or best < self.floor:
             return ()
-        return tuple(select(evidence, budget, self.limits))
+        near = [e for e in evidence if e.score >= self.share * best]
+        return tuple(select(near, budget, self.limits))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,8 @@ class Recipe:
     ``all`` (everything is kept) or ``off``. ``sources``: asked for each query.
     ``system``: what stands in the system message (``profile``, ``summary``).
     ``judge``: ``scores`` or ``reflect`` with at most ``rounds`` further searches.
-    ``floor``: below this relevance of the best piece nothing is recalled. ``past``: the
+    ``floor``: below this relevance of the best piece nothing is recalled; ``share``: nor is
+    what has less than this share of the best score. ``past``: the
     whole past dialogue goes into the prompt. ``room``: tokens of each part of it.
     """
 
@@ -45,6 +46,7 @@ class Recipe:
     judge: str = "scores"
     rounds: int = 0
     floor: float = 0.0
+    share: float = 0.0
     parts: tuple[str, ...] = ("context", "knowledge")
     past: bool = False
     evidence: Budget = field(default_factory=lambda: Budget(6, 220))
@@ -76,6 +78,7 @@ _ALL = (
         (SourceSpec("history", k=4), SourceSpec("notes", k=3), SourceSpec("profile", k=3), SourceSpec("summary", k=1)),
         ("profile", "summary"),
         floor=0.35,
+        share=0.45,
     ),
     Recipe("none", "no memory: the running session alone"),
     Recipe("history", "every utterance, top 3 by cosine (Yuan et al. 2023)", ("history",), sources=(_HISTORY,)),

@@ -208,10 +208,10 @@ async def _command(talk: _Talk, line: str) -> None:
             for key, value in (await memory.profile()).as_dict().items():
                 out.print(f"{key.replace('_', ' '):20} {value}", markup=False)
         case "/forget":
-            found = (await memory.recall(rest, log=False)).kept
+            found = await memory.meant(rest)
             show_evidence(out, [evidence_to_dict(e) for e in found])
             if found and typer.confirm("Erase this for good, with the turns it came from?"):
-                show_receipt(out, await memory.forget(*(e.record_id for e in found if e.source != "persona")))
+                show_receipt(out, await memory.forget(*(e.record_id for e in found)))
                 talk.assistant.refresh()
         case "/private":
             if not talk.assistant.private:

@@ -220,7 +220,7 @@ async def forget(
         if not yes:
             out = console(err=True)
             if query:
-                found = (await memory.recall(query, log=False)).kept
+                found = await memory.meant(query)
                 show_evidence(out, [evidence_to_dict(e) for e in found])
             for id in ids or ():
                 out.print((await memory.record(id)).text, markup=False)

@@ -62,6 +62,8 @@ async def _bring_in(memory: Memory, file: Path, format: str | None) -> dict[str,
             if not one.turns:
                 continue
             await memory.remember(one.turns, session=one.id, owed=False)
+            (session,) = await memory.store.sessions(memory.scope, ids=(one.id,))
+            await memory.ingest.end(memory.scope, session, memory.parts.recipe, owed=False)
             sessions += 1
             turns += len(one.turns)
             ids.append(one.id)
@@ -91,9 +93,6 @@ async def _enrich(memory: Memory, ids: list[str], *, yes: bool) -> dict[str, Any
         return {"estimated_calls": calls, "jobs": 0}
     jobs = [follow_up("gate", t.id, recipe.name) for t in users]
     jobs += [follow_up(w, id, recipe.name) for id in ids for w in SESSION_WRITERS if w in recipe.writers]
-    for session in await memory.sessions():
-        if session.id in set(ids):
-            await memory.ingest.end(memory.scope, session, recipe)
     from nyima.domain.changes import Delta
 
     await memory.store.commit(memory.scope, Delta(), jobs=jobs)

@@ -148,13 +148,19 @@ class PackShelf:
 
     def pull(self, name: str, progress: Progress) -> None:
         """Fetch what is missing or damaged. Raises PackError when no place has it."""
+        best: dict[str, int] = {}
+
+        def steady(name: str, have: int, total: int) -> None:
+            best[name] = max(have, best.get(name, 0))
+            progress(name, best[name], total)
+
         for file in self.pack(name).files:
             path = self.path(file)
             if path.is_file() and path.stat().st_size == file.size and _hash(path) == file.sha256:
                 progress(file.name, file.size, file.size)
                 continue
             try:
-                self._fetch(file, path, progress)
+                self._fetch(file, path, steady)
             except OSError as error:
                 raise PackError(
                     f"{path} cannot be written: {error.strerror or error}: free some space, or set NYIMA_CACHE"

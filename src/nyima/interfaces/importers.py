@@ -96,11 +96,16 @@ def _export(name: str, data: Any, format: str | None) -> Iterator[Conversation]:
             raise InputError(f"{name}: conversation {number + 1} is no object: export it again")
         one = cast("dict[str, Any]", item)
         if "mapping" in one and format in {None, "chatgpt"}:
-            yield _chatgpt(name, number, one)
+            read = _chatgpt
         elif "chat_messages" in one and format in {None, "claude"}:
-            yield _claude(name, number, one)
+            read = _claude
         else:
             raise InputError(f"{name}: conversation {number + 1} is of no known format: give a ChatGPT or Claude export")
+        try:
+            yield read(name, number, one)
+        except (AttributeError, TypeError, ValueError, LookupError):
+            # One conversation that is damaged must not keep the others out; it is counted.
+            yield Conversation(f"damaged-{_key(name, number)}", "", (), skipped=1)
 
 
 def _moment(value: Any) -> datetime | None:

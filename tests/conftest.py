@@ -34,7 +34,15 @@ def anyio_backend() -> str:
 
 @pytest.fixture(autouse=True)
 def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("NYIMA_DB", "NYIMA_USER", "NYIMA_MODEL", "NYIMA_EMBEDDER", "NYIMA_CONFIG", "OPENAI_BASE_URL", "OPENAI_API_KEY"):
+    for name in (
+        "NYIMA_DB",
+        "NYIMA_USER",
+        "NYIMA_MODEL",
+        "NYIMA_EMBEDDER",
+        "NYIMA_CONFIG",
+        "OPENAI_BASE_URL",
+        "OPENAI_API_KEY",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))

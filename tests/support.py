@@ -29,7 +29,13 @@ def companion(
 ) -> Opening[Assistant]:
     """An assistant on a file with doubles for everything else."""
     return Assistant.open(
-        db, model=model, recipe=recipe, embedder=HashEmbedder(), clock=clock or FixedClock(), tools=more.pop("tools", ()), **more
+        db,
+        model=model,
+        recipe=recipe,
+        embedder=HashEmbedder(),
+        clock=clock or FixedClock(),
+        tools=more.pop("tools", ()),
+        **more,
     )
 
 
@@ -68,7 +74,15 @@ def openai_server(**options: Any) -> Iterator[FakeServer]:
                 return
             if self.path.endswith("/embeddings"):
                 rows = [{"index": i, "embedding": [float(len(t)), 1.0, 0.0]} for i, t in enumerate(body["input"])]
-                self._send(200, {"object": "list", "data": rows[::-1], "model": "e", "usage": {"prompt_tokens": 1, "total_tokens": 1}})
+                self._send(
+                    200,
+                    {
+                        "object": "list",
+                        "data": rows[::-1],
+                        "model": "e",
+                        "usage": {"prompt_tokens": 1, "total_tokens": 1},
+                    },
+                )
                 return
             step = fake.next()
             if isinstance(step, int):
@@ -100,7 +114,12 @@ def openai_server(**options: Any) -> Iterator[FakeServer]:
                 return
             end = {"index": 0, "delta": {}, "finish_reason": "stop"}
             self.wfile.write(f"data: {json.dumps({**base, 'choices': [end]})}\n\n".encode())
-            usage = {"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14, "prompt_tokens_details": {"cached_tokens": 4}}
+            usage = {
+                "prompt_tokens": 11,
+                "completion_tokens": 3,
+                "total_tokens": 14,
+                "prompt_tokens_details": {"cached_tokens": 4},
+            }
             self.wfile.write(f"data: {json.dumps({**base, 'choices': [], 'usage': usage})}\n\n".encode())
             self.wfile.write(b"data: [DONE]\n\n")
 

@@ -113,7 +113,9 @@ def load_settings(**given: Any) -> Settings:
         try:
             data = tomllib.loads(path.read_text("utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-            raise ConfigError(f"{path} cannot be read: {error}: mend it, or set NYIMA_CONFIG to another file") from error
+            raise ConfigError(
+                f"{path} cannot be read: {error}: mend it, or set NYIMA_CONFIG to another file"
+            ) from error
         for name, value in data.items():
             values[name], origin[name] = value, str(path)
     elif "NYIMA_CONFIG" in os.environ:
@@ -341,7 +343,9 @@ def with_k(recipe: Recipe, chosen: tuple[str, ...]) -> Recipe:
     return replace(recipe, sources=tuple(replace(s, k=numbers.get(s.name, s.k)) for s in recipe.sources))
 
 
-def build(settings: Settings, *, chat: ChatModel | None, embedder: Embedder | None, clock: Clock | None = None) -> Parts:
+def build(
+    settings: Settings, *, chat: ChatModel | None, embedder: Embedder | None, clock: Clock | None = None
+) -> Parts:
     """Open the store and join the parts."""
     from nyima.adapters.sqlite import SqliteStore
     from nyima.engines.recipes import recipe_named

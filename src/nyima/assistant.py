@@ -63,7 +63,12 @@ class Assistant:
     """Replies, remembers, and works off in the background what its turns owe."""
 
     def __init__(
-        self, memory: Memory, *, tools: Mapping[str, Tool] | None = None, shots: Sequence[Shot] = (), private: bool = False
+        self,
+        memory: Memory,
+        *,
+        tools: Mapping[str, Tool] | None = None,
+        shots: Sequence[Shot] = (),
+        private: bool = False,
     ) -> None:
         self.memory = memory
         self.last: Answer | None = None

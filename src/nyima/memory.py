@@ -133,7 +133,9 @@ class Memory:
         return Remembered(tuple(stored), tuple(made))
 
     def _turn(self, said: Said, session: str) -> Turn:
-        origin = said.origin or (Origin.USER if said.role is Role.USER else Origin(said.role.value.replace("system", "tool")))
+        origin = said.origin or (
+            Origin.USER if said.role is Role.USER else Origin(said.role.value.replace("system", "tool"))
+        )
         return Turn(
             id=turn_id(session, said.id) if said.id else turn_id(),
             session=session,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import struct
 
 import pytest
-from support import openai_server
 
 from nyima.adapters.embedders import OpenAIEmbedder
 from nyima.adapters.openai_chat import Endpoint, OpenAIChat
 from nyima.domain.ports import Completion, Message
 from nyima.errors import ModelError, ModelRefused, ModelUnreachable
+from support import openai_server
 
 ASK = [Message("system", "be brief"), Message("user", "hello")]
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}

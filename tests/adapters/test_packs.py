@@ -27,7 +27,9 @@ def wheel(folder: Path, name: str, member: bytes) -> str:
         archive.writestr(f"{name}/part.bin", member)
         archive.writestr(f"{name}/__init__.py", "raise SystemExit('never imported')")
         archive.writestr(f"{name}-1.0.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        archive.writestr(f"{name}-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(
+            f"{name}-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         archive.writestr(f"{name}-1.0.dist-info/RECORD", "")
     return str(path)
 
@@ -48,7 +50,15 @@ def shelf_of(tmp_path: Path):  # type: ignore[no-untyped-def]
 
 def test_every_pack_is_pinned() -> None:
     names = set(packs())
-    assert {"qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b", "minilm-l6-int8", "minilm-l6", "smollm2-135m", "whisper-base", "whisper-tiny.en"} <= names
+    assert {
+        "qwen2.5-coder-1.5b",
+        "qwen2.5-coder-0.5b",
+        "minilm-l6-int8",
+        "minilm-l6",
+        "smollm2-135m",
+        "whisper-base",
+        "whisper-tiny.en",
+    } <= names
     for pack in packs().values():
         assert pack.licence
         for file in pack.files:

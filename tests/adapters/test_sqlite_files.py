@@ -88,7 +88,9 @@ async def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path) -
     store._db.execute(f"PRAGMA max_page_count = {pages + 2}")
     with pytest.raises(StoreFull, match="free some space"):
         for i in range(1, 50):
-            await store.append(ME, SESSION, [turn(f"t{i}", "words " * 2000)], delta=Delta((Add(note(f"n{i}", "x" * 5000)),)))
+            await store.append(
+                ME, SESSION, [turn(f"t{i}", "words " * 2000)], delta=Delta((Add(note(f"n{i}", "x" * 5000)),))
+            )
     stored = {t.id for t in await store.turns(ME)}
     assert "t0" in stored
     store._db.execute("PRAGMA max_page_count = 100000")

@@ -130,7 +130,9 @@ def test_every_public_name_is_documented(trees: dict[Path, ast.Module]) -> None:
             continue  # the methods of the reference are documented by the protocol
         assert ast.get_docstring(tree) or not path.read_text("utf-8").strip(), path
         for node in tree.body:
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith(
+                "_"
+            ):
                 assert ast.get_docstring(node), (path.name, node.name)
 
 

@@ -31,7 +31,7 @@ from nyima.testing.contract import ME, SESSION, T0, YOU, StoreContract, note, tu
 class TestReference(StoreContract):
     @pytest.fixture
     async def store(self) -> AsyncIterator[Store]:
-        yield MemoryStore()
+        return MemoryStore()
 
 
 class TestSqlite(StoreContract):

@@ -58,7 +58,11 @@ def test_reciprocal_rank_fusion() -> None:
 
 
 def test_near_copies_are_dropped() -> None:
-    pieces = [evidence("a", "She likes green tea", 0.9), evidence("b", "she likes GREEN tea!", 0.8), evidence("c", "other", 0.7)]
+    pieces = [
+        evidence("a", "She likes green tea", 0.9),
+        evidence("b", "she likes GREEN tea!", 0.8),
+        evidence("c", "other", 0.7),
+    ]
     assert [e.record.id for e in deduplicate(pieces)] == ["a", "c"]
 
 

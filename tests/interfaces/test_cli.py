@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import answer, openai_server
 from typer.testing import CliRunner
 
 from nyima.interfaces.cli.main import app
+from support import answer, openai_server
 
 NYIMA = [sys.executable, "-c", "from nyima.interfaces.cli.main import run; run()"]
 
@@ -124,7 +124,11 @@ def test_a_scripted_chat_prints_one_json_line_a_turn(cli: Cli, tmp_path: Path, m
     assert turn["notes"] == {"remember": True, "facts": {"name": "Karen", "location": "Moab"}}
     assert set(turn["recall"]) == {"plan", "kept"}
     assert set(turn["tokens"]) == {"prompt", "cached", "completion"}
-    assert rows[2] == {"session_end": True, "profile": {"name": "Karen", "location": "Moab"}, "records": {"note": 1, "fact": 2, "summary": 1}}
+    assert rows[2] == {
+        "session_end": True,
+        "profile": {"name": "Karen", "location": "Moab"},
+        "records": {"note": 1, "fact": 2, "summary": 1},
+    }
     assert "location: Moab" in server.requests[-1]["messages"][0]["content"]
     assert server.requests[0]["model"] == "fake-model"
 
@@ -132,7 +136,9 @@ def test_a_scripted_chat_prints_one_json_line_a_turn(cli: Cli, tmp_path: Path, m
 def test_a_chat_from_standard_input(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     with openai_server(plan=[answer("Nice to meet you!"), answer("Bye!")]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        out = cli("chat", "--debug", input="hello\n/help\n/profile\n/recall hello\n/why\n/private\nhush\n/private\ngoodbye\n").stdout
+        out = cli(
+            "chat", "--debug", input="hello\n/help\n/profile\n/recall hello\n/why\n/private\nhush\n/private\ngoodbye\n"
+        ).stdout
     assert "What should I call you?" in out
     assert "Nyima  Nice to meet you!" in out
     assert "/forget WORDS" in out
@@ -206,7 +212,11 @@ def test_settings_say_where_they_come_from(cli: Cli, tmp_path: Path, monkeypatch
 
 def test_doctor_reindex_models_list_work(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     cli.json("remember", "I like green tea")
-    checks = cli.json("doctor", code=1)["checks"] if not cli.runner.invoke(app, ["doctor", "--db", str(cli.db)]).exit_code == 0 else cli.json("doctor")["checks"]
+    checks = (
+        cli.json("doctor", code=1)["checks"]
+        if cli.runner.invoke(app, ["doctor", "--db", str(cli.db)]).exit_code != 0
+        else cli.json("doctor")["checks"]
+    )
     assert {c["check"] for c in checks} >= {"python", "sqlite", "memory", "work owed", "file"}
     assert cli.json("reindex") == {"records": 2, "embedded": 0}
     assert len(cli.json("models", "list")["models"]) >= 7
@@ -220,7 +230,10 @@ def test_importing_the_package_is_quick_and_loads_nothing_heavy() -> None:
         "import sys, time; t = time.perf_counter(); import nyima, nyima.interfaces.cli.main;"
         "print(time.perf_counter() - t, [m for m in ('numpy', 'openai', 'onnxruntime', 'tokenizers') if m in sys.modules])"
     )
-    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout for _ in range(3)]
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        for _ in range(3)
+    ]
     seconds = min(float(run.split(" ", 1)[0]) for run in runs)
     assert "[]" in runs[0], runs[0]
     assert seconds < 0.9, runs
@@ -228,8 +241,12 @@ def test_importing_the_package_is_quick_and_loads_nothing_heavy() -> None:
 
 def test_the_program_runs_as_a_process(db: Path) -> None:
     environment = {**os.environ, "NYIMA_EMBEDDER": "none", "NYIMA_DB": str(db)}
-    done = subprocess.run([*NYIMA, "remember", "I like tea", "--json"], capture_output=True, text=True, env=environment, check=True)
+    done = subprocess.run(
+        [*NYIMA, "remember", "I like tea", "--json"], capture_output=True, text=True, env=environment, check=True
+    )
     assert json.loads(done.stdout)["records"]
-    found = subprocess.run([*NYIMA, "recall", "tea", "--json"], capture_output=True, text=True, env=environment, check=True)
+    found = subprocess.run(
+        [*NYIMA, "recall", "tea", "--json"], capture_output=True, text=True, env=environment, check=True
+    )
     assert json.loads(found.stdout)["kept"]
     assert found.stderr == ""

@@ -17,10 +17,18 @@ from nyima.interfaces.importers import read_conversations
 from nyima.memory import Memory
 
 
-def node(id: str, parent: str | None, role: str | None, text: Any, children: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+def node(
+    id: str, parent: str | None, role: str | None, text: Any, children: tuple[str, ...] = (), **more: Any
+) -> dict[str, Any]:
     message = None
     if role:
-        message = {"id": f"m-{id}", "author": {"role": role}, "content": {"content_type": "text", "parts": [text]}, "metadata": {}, **more}
+        message = {
+            "id": f"m-{id}",
+            "author": {"role": role},
+            "content": {"content_type": "text", "parts": [text]},
+            "metadata": {},
+            **more,
+        }
     return {"id": id, "parent": parent, "children": list(children), "message": message}
 
 
@@ -92,7 +100,11 @@ def test_a_transcript_is_read(tmp_path: Path) -> None:
 
 def test_json_lines_are_read(tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
-    rows = [{"text": "hello", "at": "2026-01-01T00:00:00Z"}, {"role": "assistant", "text": "hi", "session": "other"}, {"text": ""}]
+    rows = [
+        {"text": "hello", "at": "2026-01-01T00:00:00Z"},
+        {"role": "assistant", "text": "hi", "session": "other"},
+        {"text": ""},
+    ]
     path.write_text("\n".join(map(json.dumps, rows)) + "\n\n", "utf-8")
     conversations = list(read_conversations(path))
     assert [c.id for c in conversations] == ["jsonl-talk", "jsonl-other"]

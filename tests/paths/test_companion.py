@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from support import NOTE, answer, companion
 
 from nyima import Assistant
 from nyima.assistant import is_goodbye
@@ -17,6 +16,7 @@ from nyima.errors import ModelUnreachable
 from nyima.memory import Said
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from nyima.testing.doubles import Request
+from support import NOTE, answer, companion
 
 KAREN = answer("Nice to meet you, Karen!", remember=True, facts={"name": "Karen", "location": "Moab"})
 CAT = answer("She sounds lovely.", remember=True, facts={"cats_name": "Nyima", "cat_breed": "orange tabby"})
@@ -81,7 +81,9 @@ async def test_the_decision_comes_with_the_reply_in_one_call(db: Path) -> None:
         assert [j.kind for j in await nyima.memory.store.jobs(nyima.memory.scope, ("queued",))] == []
         noted = await nyima.reply("That list was too long, two points are enough.")
         assert noted.notes.remember
-        assert [(j.kind, j.state) for j in await nyima.memory.store.jobs(nyima.memory.scope, ("queued",))] == [("note", "queued")]
+        assert [(j.kind, j.state) for j in await nyima.memory.store.jobs(nyima.memory.scope, ("queued",))] == [
+            ("note", "queued")
+        ]
 
 
 @pytest.mark.req("cond.record")
@@ -94,7 +96,10 @@ async def test_a_kept_turn_becomes_context_and_knowledge(db: Path) -> None:
         await nyima.drain()
         (note,) = await nyima.memory.records(kinds=("note",))
         assert isinstance(note, Note)
-        assert (note.context, note.knowledge) == ("The user was asked about a dessert.", "The user is allergic to walnuts.")
+        assert (note.context, note.knowledge) == (
+            "The user was asked about a dessert.",
+            "The user is allergic to walnuts.",
+        )
         assert note.provenance.prompt.startswith("note@")
         assert note.provenance.model == "scripted"
         asked = model.asked("note")[0].last
@@ -150,7 +155,9 @@ async def test_each_session_gets_one_summary(db: Path, clock: FixedClock) -> Non
 @pytest.mark.req("cond.multiview")
 async def test_several_kinds_are_used_together(db: Path, clock: FixedClock) -> None:
     made = '{"context": "", "knowledge": "The user likes green tea.", "facts": {}}'
-    model = script(answer("Noted.", remember=True), summary=['{"text": "The user likes green tea at noon."}'], note=[made])
+    model = script(
+        answer("Noted.", remember=True), summary=['{"text": "The user likes green tea at noon."}'], note=[made]
+    )
     async with companion(db, model, recipe="multi-view", clock=clock) as nyima:
         await nyima.reply("I like green tea at noon.")
         await nyima.end_session()
@@ -163,9 +170,17 @@ async def test_several_kinds_are_used_together(db: Path, clock: FixedClock) -> N
 
 @pytest.mark.req("cond.reflect")
 async def test_reflection_searches_again_then_selects(db: Path, clock: FixedClock) -> None:
-    reflect = ['{"enough": false, "useful": [], "keywords": ["walnuts"]}', '{"enough": true, "useful": [1], "keywords": []}']
-    noted = [f'{{"context": "", "knowledge": "{t}", "facts": {{}}}}' for t in ("The user eats no walnuts.", "The user has a red bicycle.")]
-    model = script(answer("Noted.", remember=True), note=noted, reflect=['{"enough": true, "useful": [], "keywords": []}'])
+    reflect = [
+        '{"enough": false, "useful": [], "keywords": ["walnuts"]}',
+        '{"enough": true, "useful": [1], "keywords": []}',
+    ]
+    noted = [
+        f'{{"context": "", "knowledge": "{t}", "facts": {{}}}}'
+        for t in ("The user eats no walnuts.", "The user has a red bicycle.")
+    ]
+    model = script(
+        answer("Noted.", remember=True), note=noted, reflect=['{"enough": true, "useful": [], "keywords": []}']
+    )
     async with companion(db, model, recipe="reflection", clock=clock) as nyima:
         await nyima.reply("I eat no walnuts.")
         await nyima.reply("I have a red bicycle.")
@@ -257,7 +272,9 @@ async def test_the_bound_holds_also_without_a_usable_answer(db: Path) -> None:
 @pytest.mark.req("rsum.current")
 async def test_what_changed_replaces_the_old_sentence(db: Path, clock: FixedClock) -> None:
     def fold(request: Request) -> str:
-        return '{"text": "The user lives in Porto."}' if "Porto" in request.last else '{"text": "The user lives in Moab."}'
+        return (
+            '{"text": "The user lives in Porto."}' if "Porto" in request.last else '{"text": "The user lives in Moab."}'
+        )
 
     model = ScriptedModel({"chat": ["ok"], "fold": [fold]})
     async with companion(db, model, recipe="recursive", clock=clock) as nyima:
@@ -306,7 +323,13 @@ async def test_context_only_shows_the_past_and_cuts_the_oldest(db: Path, clock: 
 async def test_bm25_over_past_utterances(db: Path, clock: FixedClock, recipe: str, summary: bool) -> None:
     model = script("ok")
     async with companion(db, model, recipe=recipe, clock=clock) as nyima:
-        for words in ("My walnut cake failed", "walnut walnut trees", "a walnut table", "old walnut shells", "I am Karen"):
+        for words in (
+            "My walnut cake failed",
+            "walnut walnut trees",
+            "a walnut table",
+            "old walnut shells",
+            "I am Karen",
+        ):
             await nyima.reply(words)
         await nyima.end_session()
         await nyima.drain()
@@ -333,7 +356,9 @@ async def test_labelled_examples_stand_in_the_prompt(db: Path, tmp_path: Path, m
 
 
 @pytest.mark.req("cond.dense", "cond.k")
-@pytest.mark.parametrize(("recipe", "kind", "k"), [("history", "history", 3), ("conditional", "notes", 3), ("summary", "summary", 1)])
+@pytest.mark.parametrize(
+    ("recipe", "kind", "k"), [("history", "history", 3), ("conditional", "notes", 3), ("summary", "summary", 1)]
+)
 async def test_the_papers_k_by_cosine(db: Path, clock: FixedClock, recipe: str, kind: str, k: int) -> None:
     def note(request: Request) -> str:
         said = request.last.rpartition("Message: ")[2]
@@ -442,7 +467,12 @@ async def test_tools_are_called_and_their_results_used(db: Path) -> None:
 
 @pytest.mark.req("prof.tasks")
 @pytest.mark.parametrize(
-    "wish", ['{"call": "nothing", "input": {}}', '{"call": "double", "input": {"number": "x"}}', '{"call": "double", "input": 3}']
+    "wish",
+    [
+        '{"call": "nothing", "input": {}}',
+        '{"call": "double", "input": {"number": "x"}}',
+        '{"call": "double", "input": 3}',
+    ],
 )
 async def test_a_tool_that_fails_is_told_to_the_model(db: Path, wish: str) -> None:
     model = script(wish, answer("Sorry."))
@@ -539,7 +569,10 @@ async def test_what_the_assistant_or_a_document_says_is_no_fact(db: Path) -> Non
 
 
 async def test_an_episode_whose_fact_was_replaced_is_labelled(db: Path, clock: FixedClock) -> None:
-    replies = [answer("ok", remember=True, facts={"location": "Moab"}), answer("ok", remember=True, facts={"location": "Porto"})]
+    replies = [
+        answer("ok", remember=True, facts={"location": "Moab"}),
+        answer("ok", remember=True, facts={"location": "Porto"}),
+    ]
     async with companion(db, script(*replies), clock=clock) as nyima:
         await nyima.reply("I live in Moab.")
         clock.forward(minutes=1)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import answer, companion
 
 from nyima.domain.changes import Add, Delta, Erase, Retire, Revise, merge
 from nyima.domain.conversation import MAX_TEXT, Origin, Role, Scope, clean_text, least_trusted
@@ -21,6 +20,7 @@ from nyima.memory import Memory, Said
 from nyima.statistics import statistics
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from nyima.testing.contract import T0, note
+from support import answer, companion
 
 
 async def test_a_memory_never_calls_a_model(memory: Memory) -> None:
@@ -235,7 +235,16 @@ async def test_empty_input_is_refused(memory: Memory, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["nul \x00 inside", "lone \ud800 surrogate", "👩🏽‍🚀🏳️‍🌈", "שלום \u202e مرحبا", "a" * 300_000, "%s {x} $y \\", "\u200b\ufeff"]
+    "text",
+    [
+        "nul \x00 inside",
+        "lone \ud800 surrogate",
+        "👩🏽‍🚀🏳️‍🌈",
+        "שלום \u202e مرحبا",
+        "a" * 300_000,
+        "%s {x} $y \\",
+        "\u200b\ufeff",
+    ],
 )
 async def test_odd_text_is_kept_and_found(memory: Memory, text: str) -> None:
     await memory.remember([Said(text + " marker", id="1")], session="s")
@@ -305,5 +314,3 @@ def test_texts_can_be_cut_counted_and_segmented(text: str, limit: int) -> None:
 def test_sentences_know_abbreviations_and_scripts() -> None:
     assert sentences("Dr. Smith came. He left!") == ["Dr. Smith came.", "He left!"]
     assert sentences("猫です。犬です。") == ["猫です。", "犬です。"]
-
-

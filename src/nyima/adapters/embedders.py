@@ -112,5 +112,7 @@ class OpenAIEmbedder:
             )
         vectors = np.array([item.embedding for item in sorted(answer.data, key=lambda d: d.index)], np.float32)
         if vectors.ndim != 2 or len(vectors) != len(texts):
-            raise ModelRefused(f"{self.name!r} returned {vectors.shape} vectors for {len(texts)} texts: use another model")
+            raise ModelRefused(
+                f"{self.name!r} returned {vectors.shape} vectors for {len(texts)} texts: use another model"
+            )
         return _packed(vectors)

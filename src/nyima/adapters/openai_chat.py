@@ -68,10 +68,14 @@ def translated(endpoint: Endpoint, model: str) -> Iterator[None]:
     except openai.RateLimitError as error:
         raise ModelRefused(f"{where} is out of quota or too busy (HTTP 429): wait, or use another model") from error
     except openai.NotFoundError as error:
-        raise ModelRefused(f"{where} has no model {model!r} (HTTP 404): set NYIMA_MODEL to one that it lists") from error
+        raise ModelRefused(
+            f"{where} has no model {model!r} (HTTP 404): set NYIMA_MODEL to one that it lists"
+        ) from error
     except openai.APIStatusError as error:
         detail = str(error.message)[:200]
-        raise ModelRefused(f"{where} answered HTTP {error.status_code}: {detail}: check the model's settings") from error
+        raise ModelRefused(
+            f"{where} answered HTTP {error.status_code}: {detail}: check the model's settings"
+        ) from error
     except openai.APIError as error:
         raise ModelRefused(f"{where} broke off its answer: {str(error.message)[:200]}: try again") from error
 

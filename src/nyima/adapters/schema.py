@@ -126,8 +126,10 @@ def _first(db: sqlite3.Connection) -> None:
             UNIQUE (scope, id))""",
         "CREATE INDEX records_kind ON records (scope, kind, rec_to)",
         "CREATE INDEX records_place ON records (scope, session, position)",
-        ("CREATE TABLE links (scope INTEGER NOT NULL, parent TEXT NOT NULL, child TEXT NOT NULL,"
-        " PRIMARY KEY (scope, parent, child)) WITHOUT ROWID"),
+        (
+            "CREATE TABLE links (scope INTEGER NOT NULL, parent TEXT NOT NULL, child TEXT NOT NULL,"
+            " PRIMARY KEY (scope, parent, child)) WITHOUT ROWID"
+        ),
         "CREATE INDEX links_child ON links (scope, child)",
         "CREATE TABLE vectors (n INTEGER PRIMARY KEY, scope INTEGER NOT NULL, v BLOB NOT NULL)",
         "CREATE INDEX vectors_scope ON vectors (scope, n)",
@@ -145,8 +147,10 @@ def _first(db: sqlite3.Connection) -> None:
             n INTEGER PRIMARY KEY, scope INTEGER NOT NULL, id TEXT NOT NULL, kind TEXT NOT NULL,
             at INTEGER NOT NULL, refs TEXT NOT NULL, body TEXT NOT NULL, UNIQUE (scope, id))""",
         "CREATE INDEX events_kind ON events (scope, kind, n)",
-        ("CREATE TABLE event_refs (scope INTEGER NOT NULL, ref TEXT NOT NULL, n INTEGER NOT NULL,"
-        " PRIMARY KEY (scope, ref, n)) WITHOUT ROWID"),
+        (
+            "CREATE TABLE event_refs (scope INTEGER NOT NULL, ref TEXT NOT NULL, n INTEGER NOT NULL,"
+            " PRIMARY KEY (scope, ref, n)) WITHOUT ROWID"
+        ),
         "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     ):
         db.execute(statement)

@@ -147,9 +147,7 @@ class SqliteStore:
                     row = ("erase", id, None, None, "")
                     closed = True
             sqlite_rows.add_change(db, n, revision, ordinal, row, delta.by)
-        db.execute(
-            "UPDATE scopes SET revision = ?, closed = closed + ? WHERE n = ?", (revision, int(closed), n)
-        )
+        db.execute("UPDATE scopes SET revision = ?, closed = closed + ? WHERE n = ?", (revision, int(closed), n))
         return revision
 
     async def put_session(self, scope: Scope, session: Session, jobs: Sequence[Job] = ()) -> None:
@@ -209,9 +207,7 @@ class SqliteStore:
             values.append(json.dumps(list(ids)))
         sql += " ORDER BY s.started, t.session, t.position, t.id"
         rows = await self._run(lambda: self._db.execute(sql, (self._number(scope), *values)).fetchall())
-        return [
-            Turn(r[0], r[1], Role(r[2]), r[3], sqlite_rows.moment(r[4]), Origin(r[5]), r[6], r[7]) for r in rows
-        ]
+        return [Turn(r[0], r[1], Role(r[2]), r[3], sqlite_rows.moment(r[4]), Origin(r[5]), r[6], r[7]) for r in rows]
 
     async def sessions(self, scope: Scope, *, ids: Sequence[str] = ()) -> list[Session]:
         """The sessions, by start and id."""

@@ -140,7 +140,9 @@ def compact(db: sqlite3.Connection) -> None:
 
 def scan(path: Path, needles: Sequence[str]) -> Mapping[str, int]:
     """Count the bytes of the needles in the store's files."""
-    files = [file for file in (path, *(Path(f"{path}{tail}") for tail in ("-wal", "-shm", "-journal"))) if file.exists()]
+    files = [
+        file for file in (path, *(Path(f"{path}{tail}") for tail in ("-wal", "-shm", "-journal"))) if file.exists()
+    ]
     found = 0
     sought = [needle.encode() for needle in needles]
     for file in files:

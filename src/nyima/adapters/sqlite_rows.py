@@ -217,7 +217,5 @@ def lease(db: sqlite3.Connection, n: int, worker: str, now: int, until: int) -> 
     ).fetchone()
     if row is None:
         return None
-    db.execute(
-        "UPDATE jobs SET state = 'leased', worker = ?, lease_until = ? WHERE n = ?", (worker, until, row[0])
-    )
+    db.execute("UPDATE jobs SET state = 'leased', worker = ?, lease_until = ? WHERE n = ?", (worker, until, row[0]))
     return Job(row[1], row[2], row[3], "leased", row[4], row[5], row[6])

@@ -51,7 +51,12 @@ class Cascade:
     clock: Clock
 
     async def erase(
-        self, scope: Scope, *, records: Sequence[MemoryRecord] = (), turns: Sequence[str] = (), sessions: Sequence[str] = ()
+        self,
+        scope: Scope,
+        *,
+        records: Sequence[MemoryRecord] = (),
+        turns: Sequence[str] = (),
+        sessions: Sequence[str] = (),
     ) -> Receipt:
         """Erase records with the turns they came from, turns, or whole sessions.
 

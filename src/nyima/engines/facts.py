@@ -148,7 +148,8 @@ def supported(value: str, said: str, before: str) -> bool:
 
 
 def proposals(facts: Iterable[tuple[str, str]], turn: str, said: str, before: str) -> list[Proposal]:
-    """The facts of a turn that may enter the profile, with canonical keys."""
+    """The facts of a turn that may enter the profile, with canonical keys. A value that
+    is a part of another one of the turn ("orange" beside "orange tabby") is left out."""
     wish = wish_of(said)
     kept = [Proposal("style", wish, turn, said)] if wish else list[Proposal]()
     for raw_key, value in facts:
@@ -166,7 +167,8 @@ def proposals(facts: Iterable[tuple[str, str]], turn: str, said: str, before: st
         if fold(key).replace("_", " ") == fold(value) or (wish and key == "style"):
             continue
         kept.append(Proposal(key, value, turn, said))
-    return kept
+    whole = [fold(p.value) for p in kept]
+    return [p for p in kept if p.key in _SINGULAR or not any(fold(p.value) in w and fold(p.value) != w for w in whole)]
 
 
 def decide(proposal: Proposal, current: tuple[str, ...]) -> Action:
@@ -199,6 +201,8 @@ def decide(proposal: Proposal, current: tuple[str, ...]) -> Action:
 def additive(key: str) -> bool:
     """Whether several values of a key are true at once."""
     base = key.split("_", maxsplit=1)[0]
-    return key in _ADDITIVE or base in {"favorite", "favourite", "likes", "dislikes"} or (
-        key.endswith("s") and not key.endswith("ss") and key not in _SINGULAR
+    return (
+        key in _ADDITIVE
+        or base in {"favorite", "favourite", "likes", "dislikes"}
+        or (key.endswith("s") and not key.endswith("ss") and key not in _SINGULAR)
     )

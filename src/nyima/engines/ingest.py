@@ -81,15 +81,17 @@ class Ingest:
         if recipe.takes_notes and notes.complete:
             supported = len(proposals(notes.facts, said.id, said.text, ""))
             notes = replace(notes, remember=worth_keeping(said.text, notes.remember, supported))
-            body: dict[str, object] = {"remember": notes.remember, "facts": [list(f) for f in notes.facts], "by": "reply"}
+            body: dict[str, object] = {
+                "remember": notes.remember,
+                "facts": [list(f) for f in notes.facts],
+                "by": "reply",
+            }
             events.append(notes_event(said, body, self.clock))
             close = f"gate-{said.id}"
             if notes.remember and "conditional" in recipe.writers:
                 jobs.append(follow_up("note", said.id, recipe.name))
         delta = episodes([reply], self.clock.now()) if "history" in recipe.writers else Delta()
-        stored = await self.store.append(
-            scope, session, [reply], delta=delta, jobs=jobs, events=events, close=close
-        )
+        stored = await self.store.append(scope, session, [reply], delta=delta, jobs=jobs, events=events, close=close)
         return stored[0]
 
     async def end(self, scope: Scope, session: Session, recipe: Recipe, *, owed: bool = True) -> Session:

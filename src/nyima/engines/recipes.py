@@ -104,9 +104,7 @@ _ALL = (
     replace(_CONDITIONAL, name="no-selection", about="ablation: every user turn becomes a note", gate="all"),
     replace(_CONDITIONAL, name="no-context", about="ablation: notes without context", parts=("knowledge",)),
     replace(_CONDITIONAL, name="no-knowledge", about="ablation: notes without knowledge", parts=("context",)),
-    Recipe(
-        "recursive", "one running memory (Wang et al. 2023)", ("history", "recursive"), system=("summary",)
-    ),
+    Recipe("recursive", "one running memory (Wang et al. 2023)", ("history", "recursive"), system=("summary",)),
     Recipe(
         "recursive+bm25",
         "running memory and retrieved utterances in one prompt (Wang et al. 2023, section 6.6)",
@@ -115,7 +113,11 @@ _ALL = (
         system=("summary",),
     ),
     Recipe(
-        "profile", "key/value profile alone, merged at session end", ("history", "profile"), "reply", system=("profile",)
+        "profile",
+        "key/value profile alone, merged at session end",
+        ("history", "profile"),
+        "reply",
+        system=("profile",),
     ),
     Recipe("context-only", "the whole past dialogue, cut to the window from the oldest", ("history",), past=True),
     Recipe("bm25", "utterances by BM25, k = 3", ("history",), sources=(SourceSpec("history", "words", 3, _PLAIN),)),

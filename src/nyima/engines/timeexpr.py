@@ -26,7 +26,18 @@ _MONTHS = {
 }
 _DAYS = {d: i for i, d in enumerate("monday tuesday wednesday thursday friday saturday sunday".split())}
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-_NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "a couple of": 2, "three": 3, "a few": 3, "four": 4, "five": 5, "six": 6}
+_NUMBERS = {
+    "a": 1,
+    "an": 1,
+    "one": 1,
+    "two": 2,
+    "a couple of": 2,
+    "three": 3,
+    "a few": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+}
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _COUNT = r"(\d{1,3}|" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + ")"
 

@@ -68,12 +68,16 @@ def _documents(path: Path) -> Iterator[tuple[str, Any]]:
             yield file.name, _parse(file.name, file.read_bytes())
     elif zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
-            infos = sorted((i for i in archive.infolist() if _CONVERSATIONS.search(i.filename)), key=lambda i: i.filename)
+            infos = sorted(
+                (i for i in archive.infolist() if _CONVERSATIONS.search(i.filename)), key=lambda i: i.filename
+            )
             if not infos:
                 raise InputError(f"{path} holds no conversations.json: give the zip of an export")
             for info in infos:
                 if info.file_size > _LARGEST or info.file_size > _RATIO * max(1, info.compress_size):
-                    raise InputError(f"{path}: {info.filename} unpacks to {info.file_size:,} bytes: too large to be an export")
+                    raise InputError(
+                        f"{path}: {info.filename} unpacks to {info.file_size:,} bytes: too large to be an export"
+                    )
                 yield info.filename, _parse(info.filename, archive.read(info))
     else:
         yield path.name, _parse(path.name, path.read_bytes())
@@ -100,7 +104,9 @@ def _export(name: str, data: Any, format: str | None) -> Iterator[Conversation]:
         elif "chat_messages" in one and format in {None, "claude"}:
             read = _claude
         else:
-            raise InputError(f"{name}: conversation {number + 1} is of no known format: give a ChatGPT or Claude export")
+            raise InputError(
+                f"{name}: conversation {number + 1} is of no known format: give a ChatGPT or Claude export"
+            )
         try:
             yield read(name, number, one)
         except (AttributeError, TypeError, ValueError, LookupError):
@@ -169,7 +175,9 @@ def _chatgpt(name: str, number: int, item: dict[str, Any]) -> Conversation:
             skipped += bool(message) and role in {"user", "assistant"} and not hidden
             continue
         turns.append((str(message.get("id") or place), Role(role), text, _moment(message.get("create_time"))))
-    return Conversation(f"chatgpt-{key}", str(item.get("title") or ""), _timed(turns, _moment(item.get("create_time"))), skipped)
+    return Conversation(
+        f"chatgpt-{key}", str(item.get("title") or ""), _timed(turns, _moment(item.get("create_time"))), skipped
+    )
 
 
 def _claude(name: str, number: int, item: dict[str, Any]) -> Conversation:
@@ -183,7 +191,9 @@ def _claude(name: str, number: int, item: dict[str, Any]) -> Conversation:
             continue
         role = Role.USER if message.get("sender") in {"human", "user"} else Role.ASSISTANT
         turns.append((str(message.get("uuid") or place), role, text, _moment(message.get("created_at"))))
-    return Conversation(f"claude-{key}", str(item.get("name") or ""), _timed(turns, _moment(item.get("created_at"))), skipped)
+    return Conversation(
+        f"claude-{key}", str(item.get("name") or ""), _timed(turns, _moment(item.get("created_at"))), skipped
+    )
 
 
 def _lines(path: Path) -> list[str]:
@@ -215,7 +225,9 @@ def _jsonl(path: Path) -> Iterator[Conversation]:
             skipped += 1
             continue
         session = str(row.get("session") or path.stem)
-        said = Said(text, role, _moment(row.get("at")), str(row.get("speaker") or ""), origin, str(row.get("id") or number))
+        said = Said(
+            text, role, _moment(row.get("at")), str(row.get("speaker") or ""), origin, str(row.get("id") or number)
+        )
         sessions.setdefault(session, []).append(said)
     for index, (session, turns) in enumerate(sessions.items()):
         start = next((t.at for t in turns if t.at), None)
@@ -242,9 +254,13 @@ def _text(path: Path) -> Iterator[Conversation]:
             raise InputError(f"{path}: {line[:60]!r} has no speaker: write lines as `Name: what was said`")
     for number, block in enumerate(filter(None, blocks)):
         names = list(dict.fromkeys(s.lower() for s, _, _ in block))
-        user = next((n for n in names if n in _USERS), None) or next((n for n in names if n not in _ASSISTANTS), names[0])
+        user = next((n for n in names if n in _USERS), None) or next(
+            (n for n in names if n not in _ASSISTANTS), names[0]
+        )
         content = _key(*(f"{s}:{t}" for s, t, _ in block))
-        raw = [(str(i), Role.USER if s.lower() == user else Role.ASSISTANT, t, at) for i, (s, t, at) in enumerate(block)]
+        raw = [
+            (str(i), Role.USER if s.lower() == user else Role.ASSISTANT, t, at) for i, (s, t, at) in enumerate(block)
+        ]
         timed = _timed(raw, None)
         named = tuple(
             Said(t.text, t.role, t.at, "" if s.lower() in _USERS | _ASSISTANTS else s, t.origin, t.id)

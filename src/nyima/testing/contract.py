@@ -63,9 +63,7 @@ def samples(text: str = "Füße 猫 👍") -> list[MemoryRecord]:
 def note(id: str, text: str, at: datetime = T0, until: datetime | None = None, turns: tuple[str, ...] = ()) -> Note:
     """A note."""
     made = Provenance(turns, (), "tester")
-    return Note(
-        id=id, provenance=made, valid=Interval(at, until), recorded=Interval(at), context="", knowledge=text
-    )
+    return Note(id=id, provenance=made, valid=Interval(at, until), recorded=Interval(at), context="", knowledge=text)
 
 
 def turn(id: str, text: str = "hello", session: str = "s1", at: datetime = T0) -> Turn:
@@ -143,7 +141,9 @@ class StoreContract:
 
     async def test_scopes_never_see_each_other(self, store: Store) -> None:
         vectors = await HashEmbedder().embed(["tea"])
-        await store.append(ME, SESSION, [turn("t1", "tea")], delta=Delta((Add(note("n1", "tea")),)), jobs=[Job("j1", "gate", "t1")])
+        await store.append(
+            ME, SESSION, [turn("t1", "tea")], delta=Delta((Add(note("n1", "tea")),)), jobs=[Job("j1", "gate", "t1")]
+        )
         await store.index(ME, {"n1": vectors[0]}, "hash")
         await store.log(ME, Event("v1", "recall", T0, ("n1",), {"q": "tea"}))
         other = Session("s1", T0)
@@ -194,7 +194,13 @@ class StoreContract:
             assert [h.id for h in await store.search(ME, Probe(vector=vectors[0], at=moment))] == ids
 
     async def test_words_are_found_in_any_script(self, store: Store) -> None:
-        texts = {"n1": "I moved to München", "n2": "猫の名前はニマです", "n3": "我住在上海市", "n4": "نحن في القاهرة", "n5": "ไปเชียงใหม่"}
+        texts = {
+            "n1": "I moved to München",
+            "n2": "猫の名前はニマです",
+            "n3": "我住在上海市",
+            "n4": "نحن في القاهرة",
+            "n5": "ไปเชียงใหม่",
+        }
         await store.commit(ME, Delta(tuple(Add(note(id, text)) for id, text in texts.items())))
         for words, id in (("munchen", "n1"), ("名前", "n2"), ("上海", "n3"), ("القاهرة", "n4"), ("เชียงใหม่", "n5")):
             assert [h.id for h in await store.search(ME, Probe(words=words))] == [id], words
@@ -208,7 +214,9 @@ class StoreContract:
     async def test_search_filters_and_orders(self, store: Store) -> None:
         delta = Delta((*(Add(note(f"n{i}", "green tea")) for i in (3, 1, 2)), *(Add(r) for r in samples("green tea"))))
         await store.commit(ME, delta)
-        vectors = dict(zip(("n1", "n2", "n3", "e"), await HashEmbedder().embed(["green tea"] * 3 + ["red"]), strict=True))
+        vectors = dict(
+            zip(("n1", "n2", "n3", "e"), await HashEmbedder().embed(["green tea"] * 3 + ["red"]), strict=True)
+        )
         await store.index(ME, vectors, "hash")
         for probe in (Probe(words="green tea", kinds=("note",)), Probe(vector=vectors["n1"], kinds=("note",))):
             hits = await store.search(ME, probe)

@@ -195,7 +195,9 @@ class MemoryStore:
     async def search(self, scope: Scope, probe: Probe) -> list[Hit]:
         shelf = self._of(scope)
         where = RecordFilter(kinds=probe.kinds, at=probe.at, as_of=probe.as_of)
-        allowed = [r for r in shelf.records.values() if _matches(r, where) and _session(r) != (probe.not_session or "\0")]
+        allowed = [
+            r for r in shelf.records.values() if _matches(r, where) and _session(r) != (probe.not_session or "\0")
+        ]
         if probe.vector is not None:
             wanted = _floats(probe.vector)
             scored = [(_dot(wanted, _floats(shelf.vectors[r.id])), r) for r in allowed if r.id in shelf.vectors]

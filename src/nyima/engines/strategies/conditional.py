@@ -14,7 +14,7 @@ from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Scope, Turn
 from nyima.domain.memory import Interval, Note, Provenance
 from nyima.domain.ports import Job, Written
-from nyima.domain.text import cut_tokens
+from nyima.domain.text import cut_tokens, sentences
 from nyima.engines.facts import proposals, supports_text
 from nyima.engines.gate import worth_keeping
 from nyima.engines.notes import parse_facts
@@ -103,13 +103,13 @@ class NoteWriter:
             given = NoteIn("\n".join(lines), cut_tokens(turn.text, self.desk.room // 2))
             try:
                 out, asked = await caller.ask(scope, NOTE, given)
-                sources = [turn.text, *(t.text for t in reversed(before))]
                 made, facts = (asked.prompt, asked.model), parse_facts(out.facts)
-                if supports_text(out.context, sources, _SUPPORT / 2):
-                    context = out.context.strip()
-                if supports_text(out.knowledge, sources[:2] if len(turn.text) < 80 else sources[:1], _SUPPORT):
-                    knowledge = out.knowledge.strip()
-                else:
+                around = [turn.text, *(t.text for t in before)]
+                context = next((x for x in sentences(out.context) if supports_text(x, around, _SUPPORT)), "")
+                asked_for = [t.text for t in before[-1:] if "?" in t.text]
+                stated = [x for x in sentences(out.knowledge) if supports_text(x, (turn.text, *asked_for), _SUPPORT)]
+                knowledge = " ".join(dict.fromkeys(stated)) or turn.text
+                if not stated:
                     await caller.fallback(scope, NOTE.version)
             except ModelGarbled:
                 await caller.fallback(scope, NOTE.version)

@@ -147,4 +147,3 @@ def _persona_record(number: int, line: str, at: datetime) -> Passage:
         place=str(number),
         body=line,
     )
-

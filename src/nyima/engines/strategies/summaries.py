@@ -147,9 +147,7 @@ class RecursiveWriter:
         origins = (made.origin, last.provenance.origin)
         return Summary(
             id=record.id,
-            provenance=Provenance(
-                made.turns, (last.id,), made.writer, made.prompt, made.model, least_trusted(origins)
-            ),
+            provenance=Provenance(made.turns, (last.id,), made.writer, made.prompt, made.model, least_trusted(origins)),
             valid=record.valid,
             recorded=record.recorded,
             supersedes=last.id,

@@ -39,7 +39,9 @@ async def models_list(common: Common) -> None:
     def text(out: Console) -> None:
         for row in rows:
             mark = "✓" if row["present"] else " "
-            out.print(f"{mark} {row['name']:20} {row['role']:7} {row['bytes'] / 1e6:8,.0f} MB  {row['licence']:11} {row['about']}")
+            out.print(
+                f"{mark} {row['name']:20} {row['role']:7} {row['bytes'] / 1e6:8,.0f} MB  {row['licence']:11} {row['about']}"
+            )
 
     common.show({"models": rows}, text)
 
@@ -59,7 +61,11 @@ async def models_verify(common: Common, name: _Name) -> None:
     from nyima.app import shelf
 
     damaged = shelf(common.settings()).verify(name)
-    verdict = f"damaged or missing: {', '.join(damaged)}: run `nyima models pull {name}`" if damaged else f"{name} is as it should be"
+    verdict = (
+        f"damaged or missing: {', '.join(damaged)}: run `nyima models pull {name}`"
+        if damaged
+        else f"{name} is as it should be"
+    )
     common.show({"name": name, "damaged": damaged}, lambda out: out.print(verdict))
     if damaged:
         raise typer.Exit(6)
@@ -117,7 +123,11 @@ async def doctor(common: Common) -> None:
         rows.append({"check": what, "ok": good, "detail": detail})
 
     add("python", sys.version_info >= (3, 11), sys.version.split()[0])
-    add("sqlite", True, f"{sqlite3.sqlite_version} ({'erases words at once' if sqlite3.sqlite_version_info >= (3, 42) else 'rebuilds words after an erase'})")
+    add(
+        "sqlite",
+        True,
+        f"{sqlite3.sqlite_version} ({'erases words at once' if sqlite3.sqlite_version_info >= (3, 42) else 'rebuilds words after an erase'})",
+    )
     held = shelf(settings)
     for name in dict.fromkeys(n for n in (settings.embedder, settings.model or "qwen2.5-coder-1.5b") if n in packs()):
         present = held.present(held.pack(name))
@@ -129,7 +139,11 @@ async def doctor(common: Common) -> None:
             parked = [j for j in jobs if j.state == "parked"]
             turns = len(await memory.turns())
             add("memory", True, f"{settings.db}: {turns} turns, {len(await memory.records())} records")
-            add("work owed", not parked, f"{len(jobs)} jobs, {len(parked)} given up" + (f": {parked[0].error}" if parked else ""))
+            add(
+                "work owed",
+                not parked,
+                f"{len(jobs)} jobs, {len(parked)} given up" + (f": {parked[0].error}" if parked else ""),
+            )
             state = await memory.store.check()
             add("file", state == "ok", state)
         finally:

@@ -41,7 +41,9 @@ async def drain_with_progress(drain: Callable[[Progress], Awaitable[Mapping[str,
     with err.status("") as status:
 
         def show(kind: str, left: int) -> None:
-            status.update(f"remembering: {kind} ({left} left; Ctrl-C leaves the rest for the next start)" if left else "")
+            status.update(
+                f"remembering: {kind} ({left} left; Ctrl-C leaves the rest for the next start)" if left else ""
+            )
 
         try:
             done = await drain(show)
@@ -159,7 +161,9 @@ def _session_line(talk: _Talk, done: dict[str, Any]) -> None:
         line = {"session_end": True, "profile": done["profile"], "records": done["records"]}
         say(json.dumps(line, ensure_ascii=False))
     else:
-        say(f"       remembered: {_remembered(done['records'])}        ({_count(done['calls'], 'model call')}, {done['tokens']:,} tokens)")
+        say(
+            f"       remembered: {_remembered(done['records'])}        ({_count(done['calls'], 'model call')}, {done['tokens']:,} tokens)"
+        )
 
 
 async def _lines(assistant: Assistant) -> AsyncIterator[str]:
@@ -254,7 +258,10 @@ async def _interactive(talk: _Talk) -> None:
             answer = await talk.answer(line.rstrip("\n"), write)
             print()
             if talk.common.debug:
-                print(f"       extracted: remember {answer.notes.remember}, facts {dict(answer.notes.facts)}", file=sys.stderr)
+                print(
+                    f"       extracted: remember {answer.notes.remember}, facts {dict(answer.notes.facts)}",
+                    file=sys.stderr,
+                )
         except (ModelError, InputError, NotFound) as error:
             print(f"\nnyima: {error}; what you said is kept", file=sys.stderr)
         if is_goodbye(text):
@@ -268,7 +275,9 @@ async def _interactive(talk: _Talk) -> None:
 
 async def chat(
     common: Common,
-    script: Annotated[Path | None, typer.Option("--script", help="Messages from a file, one a line.", dir_okay=False)] = None,
+    script: Annotated[
+        Path | None, typer.Option("--script", help="Messages from a file, one a line.", dir_okay=False)
+    ] = None,
     recipe: Annotated[str | None, typer.Option("--recipe", help="Which recipe; `default` unless set.")] = None,
     model: Annotated[str | None, typer.Option("--model", help="A model's or a pack's name (NYIMA_MODEL).")] = None,
     private: Annotated[bool, typer.Option("--private", help="Read the memory, never write it.")] = False,
@@ -285,7 +294,11 @@ async def chat(
             raise InputError(f"{script} cannot be read: {error}: give a text file in UTF-8") from error
     ensure_packs(settings, "embed", "chat")
     assistant = await Assistant.open(
-        settings.db, user=settings.user, model=settings.model or None, recipe=settings.recipe, embedder=settings.embedder
+        settings.db,
+        user=settings.user,
+        model=settings.model or None,
+        recipe=settings.recipe,
+        embedder=settings.embedder,
     )
     assistant.private = private
     talk = _Talk(assistant, common)

@@ -45,7 +45,9 @@ class Common:
 
         settings = self.settings(embedder=embedder)
         ensure_packs(settings, "embed")
-        return await Memory.open(settings.db, user=settings.user, recipe=recipe, model=model, embedder=settings.embedder)
+        return await Memory.open(
+            settings.db, user=settings.user, recipe=recipe, model=model, embedder=settings.embedder
+        )
 
     def show(self, data: Any, text: Callable[[Console], None]) -> None:
         """One JSON document on standard output, or the readable form."""
@@ -119,11 +121,17 @@ def run_guarded(work: Callable[[], Awaitable[None]], *, debug: bool) -> None:
         raise typer.Exit(141) from None
     except OSError as error:
         code = StoreFull.exit_code
-        _fail(f"{error.filename or 'the system'}: {error.strerror or error}: check the path and the disk", code, debug=debug)
+        _fail(
+            f"{error.filename or 'the system'}: {error.strerror or error}: check the path and the disk",
+            code,
+            debug=debug,
+        )
     except typer.Exit:
         raise
     except Exception as error:
-        _fail(f"unexpected {type(error).__name__}: {error}: run it with --debug and report what it prints", 1, debug=debug)
+        _fail(
+            f"unexpected {type(error).__name__}: {error}: run it with --debug and report what it prints", 1, debug=debug
+        )
 
 
 def _fail(message: str, code: int, *, debug: bool) -> None:

@@ -129,7 +129,9 @@ async def why(
     def text(out: Console) -> None:
         out.print(f"{record['kind']}  {record['id']}")
         out.print(record["text"], markup=False)
-        out.print(f"made by {record['writer'] or 'the user'} {record['prompt']} {record['model']}".rstrip(), markup=False)
+        out.print(
+            f"made by {record['writer'] or 'the user'} {record['prompt']} {record['model']}".rstrip(), markup=False
+        )
         for turn in turns:
             out.print(f"from {turn['at'][:10]}  {turn['speaker']}: {turn['text']}", markup=False)
         for old in history:
@@ -228,7 +230,6 @@ async def forget(
             if not typer.confirm(f"Erase {what} for good, with the turns it came from?", err=True):
                 raise typer.Exit(1)
         receipt = await memory.forget(*(ids or ()), query=query, session=session, everything=every)
-        await memory.drain()
     finally:
         await memory.close()
     common.show(receipt_to_dict(receipt), lambda out: show_receipt(out, receipt))
@@ -265,7 +266,10 @@ async def sessions(common: Common) -> None:
     def text(out: Console) -> None:
         for row in rows:
             state = "ended" if row["ended"] else "open "
-            out.print(f"{str(row['started'])[:16]}  {state}  {row['turns']:5} turns  {row['id']}  {row['title']}", markup=False)
+            out.print(
+                f"{str(row['started'])[:16]}  {state}  {row['turns']:5} turns  {row['id']}  {row['title']}",
+                markup=False,
+            )
         out.print(f"{len(rows)} sessions")
 
     common.show({"sessions": rows}, text)
@@ -283,10 +287,14 @@ async def stats(common: Common) -> None:
 
     def text(out: Console) -> None:
         for kind, row in data["records"].items():
-            out.print(f"{kind:8} {row['count']:7,}  {row['per_utterance']:.2f} per utterance  {row['mean_words']:.1f} words")
+            out.print(
+                f"{kind:8} {row['count']:7,}  {row['per_utterance']:.2f} per utterance  {row['mean_words']:.1f} words"
+            )
         calls, tokens = data["calls"], data["tokens"]
         out.print(f"calls    {calls['count']:7,}  fallbacks {calls['fallbacks']}, failures {calls['failed']}")
-        out.print(f"tokens   prompt {tokens['prompt']:,} (cached {tokens['cached']:,}), completion {tokens['completion']:,}")
+        out.print(
+            f"tokens   prompt {tokens['prompt']:,} (cached {tokens['cached']:,}), completion {tokens['completion']:,}"
+        )
         out.print("jobs     " + (", ".join(f"{n} {state}" for state, n in data["jobs"].items()) or "none"))
 
     common.show(data, text)

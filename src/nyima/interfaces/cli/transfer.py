@@ -27,8 +27,12 @@ _SECONDS_PER_CALL = 4.0
 async def import_(
     common: Common,
     file: Annotated[Path, typer.Argument(help="A file or a folder.")],
-    format: Annotated[str | None, typer.Option("--format", help=f"One of {', '.join(FORMATS)}; guessed unless set.")] = None,
-    enrich: Annotated[bool, typer.Option("--enrich", help="Also make notes, facts and summaries, with the model.")] = False,
+    format: Annotated[
+        str | None, typer.Option("--format", help=f"One of {', '.join(FORMATS)}; guessed unless set.")
+    ] = None,
+    enrich: Annotated[
+        bool, typer.Option("--enrich", help="Also make notes, facts and summaries, with the model.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before the model is used.")] = False,
 ) -> None:
     """Bring in conversations: history at once, the rest only with --enrich."""

@@ -1,0 +1,34 @@
+# Two commands do everything: `make chat` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: chat test lint types docs clean
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/chat-ready: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[local]'
+	touch $@
+
+.venv/test-ready: .venv/bin/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[local,plot,dev]'
+	touch $@
+
+chat: .venv/chat-ready  ## Talk with a companion that remembers (ARGS="--user karen" for options).
+	@$(BIN)/nyima chat $(ARGS)
+
+test: .venv/test-ready  ## All that CI runs.
+	$(BIN)/nyima models pull minilm-l6-int8
+	$(BIN)/nyima models pull qwen2.5-coder-0.5b
+	$(BIN)/ruff check src tests tools
+	$(BIN)/ruff format --check --quiet src tests tools
+	$(BIN)/mypy
+	NYIMA_REQUIRE_PACKS=1 $(BIN)/pytest -n 2 --dist loadgroup
+
+docs: .venv/test-ready  ## Write the generated reference again.
+	$(BIN)/python tools/reference.py
+
+clean:
+	rm -rf .venv

@@ -1,0 +1,60 @@
+"""The docs are true: code runs, the reference is up to date, commands are documented."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+LINK = re.compile(r"\]\(([^)#:]+?)(?:#[^)]*)?\)")
+
+
+def reference() -> object:
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "tools" / "reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_is_up_to_date() -> None:
+    for name, page in reference().PAGES.items():  # type: ignore[attr-defined]
+        assert (ROOT / "docs" / "reference" / name).read_text("utf-8") == page(), f"run `make docs` for {name}"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [p for p in PAGES if BLOCK.search(p.read_text("utf-8")) and "nyima.reply" not in p.read_text("utf-8")],
+    ids=str,
+)
+def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NYIMA_EMBEDDER", "none")
+    names: dict[str, object] = {}
+    for block in BLOCK.findall(page.read_text("utf-8")):
+        exec(compile(block, str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text("utf-8")):
+        assert (page.parent / target).exists(), f"{page}: {target}"
+
+
+def test_every_command_is_in_the_readme_or_the_reference() -> None:
+    text = (ROOT / "docs" / "reference" / "commands.md").read_text("utf-8")
+    from typer.main import get_command
+
+    from nyima.interfaces.cli.main import app
+
+    for name in get_command(app).commands:  # type: ignore[attr-defined]
+        assert f"`nyima {name}" in text
+    for heading in re.findall(r"^## `(nyima [^`]+)`", text, re.MULTILINE):
+        part = text.split(f"## `{heading}`")[1].split("\n## ")[0]
+        assert "Example: `nyima" in part, heading

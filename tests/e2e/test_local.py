@@ -1,0 +1,162 @@
+"""With real weights: the embedder, and a companion on the small local model."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nyima import Assistant
+from nyima.adapters.embedders import OnnxEmbedder
+from nyima.adapters.local_chat import LocalChat
+from nyima.app import find_embedder, load_settings, shelf
+from nyima.domain.ports import Completion, Message
+from nyima.errors import PackError
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local-model")]
+SMALL = "qwen2.5-coder-0.5b"
+
+
+def files(name: str) -> dict[str, Path]:
+    try:
+        return shelf(load_settings()).files(name)
+    except PackError as error:
+        if os.environ.get("NYIMA_REQUIRE_PACKS"):
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def embedder() -> OnnxEmbedder:
+    return OnnxEmbedder(files("minilm-l6-int8"))
+
+
+def as_array(vectors: list[bytes]) -> Any:
+    return np.array([np.frombuffer(v, "<f4") for v in vectors])
+
+
+async def test_meaning_is_near(embedder: OnnxEmbedder) -> None:
+    cat, kitten, tax = as_array(await embedder.embed(["my cat sleeps", "the kitten is napping", "income tax form"]))
+    assert cat @ kitten > 0.5 > cat @ tax
+    assert np.linalg.norm(cat) == pytest.approx(1.0, abs=1e-5)
+    assert cat.shape == (384,)
+
+
+async def test_a_batch_gives_what_single_texts_give(embedder: OnnxEmbedder) -> None:
+    texts = ["short", "a longer sentence about green tea and jazz", "猫の名前", "", "x " * 3_000]
+    together = as_array(await embedder.embed(texts))
+    alone = as_array([(await embedder.embed([t]))[0] for t in texts])
+    assert (together * alone).sum(1).min() > 0.98
+
+
+async def test_what_stands_after_256_pieces_does_not_count(embedder: OnnxEmbedder) -> None:
+    base = "green tea and jazz " * 100
+    one, two = as_array(await embedder.embed([base, base + " quarterly tax report"]))
+    assert one @ two == pytest.approx(1.0, abs=1e-4)
+
+
+async def test_damaged_weights_are_explained(tmp_path: Path) -> None:
+    settings = load_settings(cache=tmp_path)
+    held = shelf(settings)
+    for file in held.pack("minilm-l6-int8").files:
+        held.path(file).parent.mkdir(parents=True)
+        held.path(file).write_bytes(b"\0" * file.size)
+    with pytest.raises(PackError, match="nyima models pull minilm-l6-int8"):
+        find_embedder(settings)
+    (tmp_path / "model.gguf").write_text("no weights")
+    chat = LocalChat(tmp_path / "model.gguf", SMALL)
+    with pytest.raises(PackError, match="nyima models verify"):
+        await chat.start()
+
+
+async def test_the_local_model_streams_keeps_its_prefix_and_obeys_a_schema() -> None:
+    chat = LocalChat(files(SMALL)["model.gguf"], SMALL)
+    system = Message("system", "You are a friendly companion. " * 20)
+    asked = [system, Message("user", "Say hello.")]
+
+    async def run(messages: list[Message], **options: Any) -> Completion:
+        async for piece in chat.stream(messages, max_tokens=40, lane="chat", **options):
+            if isinstance(piece, Completion):
+                return piece
+        raise AssertionError("no completion came")
+
+    try:
+        first = await run(asked)
+        assert first.text
+        second = await run([*asked, Message("assistant", first.text), Message("user", "And goodbye.")])
+        assert second.usage.cached > 0.5 * first.usage.prompt
+        schema = {
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+            "additionalProperties": False,
+        }
+        shaped = await run([Message("user", "The user lives in Porto. Which city?")], schema=schema)
+        assert set(json.loads(shaped.text)) == {"city"}
+    finally:
+        await chat.close()
+
+
+@pytest.fixture(scope="module")
+def two_days(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dict[str, Any]]]:
+    """A scripted chat of two sessions through the program itself."""
+    files("minilm-l6-int8"), files(SMALL)
+    folder = tmp_path_factory.mktemp("chat")
+    script = folder / "talk.txt"
+    script.write_text(
+        "I'm Karen, I live in Moab. I was just chilling with my cat.\n"
+        "My cat is called Nyima, an orange tabby. And please keep your answers short.\n"
+        "What is the capital of France?\n"
+        "goodbye\n\n"
+        "What is my cat called?\n"
+        "goodbye\n"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        "from nyima.interfaces.cli.main import run; run()",
+        "chat",
+        "--script",
+        str(script),
+    ]
+    environment = {**os.environ, "NYIMA_DB": str(folder / "memory.db"), "NYIMA_MODEL": SMALL}
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, env=environment, timeout=540)
+    assert done.returncode == 0, done.stderr
+    yield [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_the_first_day_is_remembered(two_days: list[dict[str, Any]]) -> None:
+    turns = [row for row in two_days if "user" in row]
+    first, second = (row for row in two_days if row.get("session_end"))
+    assert len(turns) == 6
+    assert all(row["calls"] >= 1 and row["reply"] for row in turns)
+    assert "short" in str(first["profile"]["style"])
+    assert first["records"]["note"] >= 2
+    assert second["profile"].items() >= {"style": first["profile"]["style"]}.items()
+
+
+def test_the_second_day_finds_the_cat(two_days: list[dict[str, Any]]) -> None:
+    asked = next(row for row in two_days if row.get("user") == "What is my cat called?")
+    assert any("Nyima" in piece["text"] for piece in asked["recall"]["kept"])
+    assert "Nyima" in asked["reply"]
+
+
+def test_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    files("minilm-l6-int8"), files(SMALL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NYIMA_MODEL", SMALL)
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    block = readme.split("```python\n")[1].split("```")[0]
+    names: dict[str, Any] = {"Assistant": Assistant}
+    exec(compile(block, "README.md", "exec"), names)
+    names["nyima"].close()
+    out = capsys.readouterr().out
+    assert "history" in out
+    assert names["receipt"].bytes_found == 0

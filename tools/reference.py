@@ -60,7 +60,7 @@ def python() -> str:
     for name in nyima.__all__:
         value = getattr(nyima, name)
         about = inspect.getdoc(value) or ""
-        if about.startswith(f"{name}(") or about.startswith(("dict(", "Represent a", "Create a collection")):
+        if about.startswith((f"{name}(", "dict(", "Represent a", "Create a collection")):
             about = ""
         shown = _signature(value) if inspect.isclass(value) or inspect.isfunction(value) else ""
         lines += [f"## `{name}{shown}`", "", about, ""]

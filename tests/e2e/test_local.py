@@ -129,7 +129,7 @@ def two_days(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dict[str
     environment = {**os.environ, "NYIMA_DB": str(folder / "memory.db"), "NYIMA_MODEL": SMALL}
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, env=environment, timeout=540)
     assert done.returncode == 0, done.stderr
-    yield [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_the_first_day_is_remembered(two_days: list[dict[str, Any]]) -> None:

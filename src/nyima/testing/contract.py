@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -41,22 +42,25 @@ YOU = Scope(user="you")
 TEXTS = ("plain", "Füße und Café", "猫の名前はニマです", "👩🏽‍🚀 שלום عالم", "a\nb\tc", "\ufffd", "%_'\";--", "")
 
 
-def _common(id: str, *, turns: tuple[str, ...] = (), at: datetime = T0) -> dict[str, object]:
+def _common(id: str, *, turns: tuple[str, ...] = (), at: datetime = T0) -> dict[str, Any]:
     made = Provenance(turns, ("r0",), "tester", "note@12345678", "scripted", Origin.IMPORT)
     return {"id": id, "provenance": made, "valid": Interval(at), "recorded": Interval(at)}
 
 
 def samples(text: str = "Füße 猫 👍") -> list[MemoryRecord]:
     """One record of each kind."""
-    common = lambda id: _common(id, turns=("t1",))  # noqa: E731
+
+    def common(id: str) -> dict[str, Any]:
+        return _common(id, turns=("t1",))
+
     return [
-        Episode(**common("e"), session="s1", position=0, speaker="Ana", said=text),  # type: ignore[arg-type]
-        Note(**common("n"), context="why", knowledge=text),  # type: ignore[arg-type]
-        Summary(**common("s"), level="running", covers=("s1", "s2"), body=text),  # type: ignore[arg-type]
-        ProfileFact(**common("f"), key="k", value=text, claim=Claim("user", "k"), supersedes="f0", stale=True),  # type: ignore[arg-type]
-        Entity(**common("y"), name=text, subclass="Pet", aliases=("a", "b")),  # type: ignore[arg-type]
-        Relation(**common("r"), head="y", label="is_a", tail="z", note=text),  # type: ignore[arg-type]
-        Passage(**common("p"), document="d", place="p. 2", body=text),  # type: ignore[arg-type]
+        Episode(**common("e"), session="s1", position=0, speaker="Ana", said=text),
+        Note(**common("n"), context="why", knowledge=text),
+        Summary(**common("s"), level="running", covers=("s1", "s2"), body=text),
+        ProfileFact(**common("f"), key="k", value=text, claim=Claim("user", "k"), supersedes="f0", stale=True),
+        Entity(**common("y"), name=text, subclass="Pet", aliases=("a", "b")),
+        Relation(**common("r"), head="y", label="is_a", tail="z", note=text),
+        Passage(**common("p"), document="d", place="p. 2", body=text),
     ]
 
 

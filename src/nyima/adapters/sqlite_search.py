@@ -143,7 +143,8 @@ class _Matrix:
             if probe.at is not None:
                 mask &= until > (micros(probe.at) or 0)
         if probe.kinds:
-            mask &= np.isin(self.kinds[: self.used], [self.code("kind " + k) for k in probe.kinds])
+            kinds = [self.kinds[: self.used] == self.code("kind " + k) for k in probe.kinds]
+            mask &= np.logical_or.reduce(kinds)
         if probe.not_session is not None:
             mask &= self.sessions[: self.used] != self.code("session " + probe.not_session)
         return mask
@@ -190,9 +191,10 @@ class Matrices:
         if probe.k < held.used:
             least = np.partition(cosines, held.used - probe.k)[held.used - probe.k]
             top = np.flatnonzero(cosines >= least)  # ties at the cut are settled by id
+        top = top[np.isfinite(cosines[top])]
+        rows = held.rows
         found = [
-            _hit((row[1], float(cosines[i]), row[2], row[3], row[4], row[5]))
-            for i in top[np.isfinite(cosines[top])]
-            for row in (held.rows[int(i)],)
+            _hit((rows[i][1], score, rows[i][2], rows[i][3], rows[i][4], rows[i][5]))
+            for i, score in zip(top.tolist(), cosines[top].tolist(), strict=True)
         ]
         return sorted(found, key=lambda h: (-h.score, h.id))[: probe.k]

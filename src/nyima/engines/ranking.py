@@ -13,6 +13,11 @@ from nyima.domain.text import content_words, tokens, words
 __all__ = ["Fused", "Weights", "coverage", "deduplicate", "fuse", "reciprocal", "select", "spread"]
 
 
+_GIVE = 300
+"""How many of the best candidates give a share to their neighbours; the rest give so
+little that it changes no order worth the time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Weights:
     """How candidates are scored.
@@ -84,10 +89,12 @@ def spread(candidates: Sequence[Fused], weights: Weights) -> list[Fused]:
     found = {(c.session, c.position, "" if c.position >= 0 else c.id): c for c in candidates}
     gains: dict[tuple[str, int, str], float] = {}
     best: dict[str, float] = {}
-    for c in candidates:
+    for rank, c in enumerate(candidates):
         if c.position < 0:
             continue
         best[c.session] = max(best.get(c.session, 0.0), c.score)
+        if rank >= _GIVE:
+            continue
         for distance, share in enumerate(weights.near, 1):
             for position in (c.position - distance, c.position + distance):
                 if position >= 0:

@@ -42,20 +42,22 @@ class QueryEmbedder:
     ms: float = 0.0
     failed: str = ""
     _last: tuple[str, Vector] | None = None
+    _one: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def __call__(self, text: str) -> Vector | None:
-        if self.embedder is None or self.failed:
-            return None
-        if self._last is None or self._last[0] != text:
-            started = time.perf_counter()
-            try:
-                (vector,) = await self.embedder.embed([text])
-            except ModelError as error:
-                self.failed = str(error)
+        async with self._one:  # sources ask at the same time
+            if self.embedder is None or self.failed:
                 return None
-            self.ms += (time.perf_counter() - started) * 1_000
-            self._last = (text, vector)
-        return self._last[1]
+            if self._last is None or self._last[0] != text:
+                started = time.perf_counter()
+                try:
+                    (vector,) = await self.embedder.embed([text])
+                except ModelError as error:
+                    self.failed = str(error)
+                    return None
+                self.ms += (time.perf_counter() - started) * 1_000
+                self._last = (text, vector)
+            return self._last[1]
 
 
 @dataclass(frozen=True, slots=True)

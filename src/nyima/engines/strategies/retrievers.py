@@ -21,7 +21,7 @@ KINDS_OF = {
     "profile": ("fact",),
     "documents": ("passage",),
 }
-_CANDIDATES = 1_000
+_CANDIDATES = 500
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,11 +101,11 @@ def erase(db: sqlite3.Connection, n: int, id: str, what: str) -> None:
     elif what == "turn":
         db.execute("DELETE FROM turns WHERE scope = ? AND id = ?", (n, id))
     else:
-        row = db.execute("SELECT n FROM records WHERE scope = ? AND id = ?", (n, id)).fetchone()
+        row = db.execute("SELECT n, kind FROM records WHERE scope = ? AND id = ?", (n, id)).fetchone()
         if row is not None:
-            db.execute("DELETE FROM vectors WHERE n = ?", row)
-            db.execute(f"DELETE FROM fts_{n:d} WHERE rowid = ?", row)
-            db.execute("DELETE FROM records WHERE n = ?", row)
+            db.execute("DELETE FROM vectors WHERE n = ?", row[:1])
+            sqlite_search.remove_text(db, n, row[0], row[1])
+            db.execute("DELETE FROM records WHERE n = ?", row[:1])
     db.execute("DELETE FROM links WHERE scope = ? AND (parent = ? OR child = ?)", (n, id, id))
     db.execute("DELETE FROM jobs WHERE scope = ? AND subject = ?", (n, id))
     db.execute("DELETE FROM events WHERE n IN (SELECT n FROM event_refs WHERE scope = ? AND ref = ?)", (n, id))
@@ -123,7 +123,7 @@ def rebuild_text(db: sqlite3.Connection, n: int) -> int:
         (n,),
     ).fetchall()
     for row in rows:
-        sqlite_search.add_text(db, n, row[0], decode(row[1:]).text)
+        sqlite_search.add_text(db, n, row[0], row[2], decode(row[1:]).text)
     return len(rows)
 
 

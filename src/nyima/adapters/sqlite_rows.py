@@ -75,7 +75,7 @@ def add_record(db: sqlite3.Connection, n: int, record: MemoryRecord, places: Map
         return
     row = cursor.lastrowid
     assert row is not None
-    sqlite_search.add_text(db, n, row, record.text)
+    sqlite_search.add_text(db, n, row, record.kind, record.text)
     made = record.provenance
     parents = {*made.turns, *made.records}
     db.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", [(n, parent, record.id) for parent in parents])

@@ -7,6 +7,8 @@ they come, and is read again when a record of the scope was closed or erased.
 from __future__ import annotations
 
 import sqlite3
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,34 +17,51 @@ from nyima.adapters.schema import from_micros, micros
 from nyima.domain.ports import Hit, Probe
 from nyima.domain.text import content_words, segment
 
-__all__ = ["Matrices", "add_text", "drop_text", "ensure_text", "search_words"]
+__all__ = ["Matrices", "add_text", "drop_text", "ensure_text", "remove_text", "search_words"]
 
 _MOST_WORDS = 64
 _FOREVER = 2**62
+_SPARE = 200
+_SAMPLE = 16
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _table(scope: int) -> str:
-    return f"fts_{scope:d}"
+_GROUPS = ("episode", "rest")
+
+
+def _table(scope: int, group: str) -> str:
+    return f"fts_{scope:d}_{group}"
+
+
+def _group(kind: str) -> str:
+    """Episodes are many, everything else is small: apart, each search reads its own."""
+    return "episode" if kind == "episode" else "rest"
 
 
 def ensure_text(db: sqlite3.Connection, scope: int) -> None:
-    """Make the scope's full-text table; one a scope, so that no statistics are shared."""
-    name = _table(scope)
-    if db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone():
-        return
-    db.execute(f"CREATE VIRTUAL TABLE {name} USING fts5(x, tokenize='porter unicode61 remove_diacritics 2')")
-    if sqlite3.sqlite_version_info >= (3, 42):
-        db.execute(f"INSERT INTO {name}({name}, rank) VALUES ('secure-delete', 1)")
+    """Make the scope's full-text tables; its own, so that no statistics are shared."""
+    for name in (_table(scope, group) for group in _GROUPS):
+        if db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone():
+            continue
+        db.execute(f"CREATE VIRTUAL TABLE {name} USING fts5(x, tokenize='porter unicode61 remove_diacritics 2')")
+        if sqlite3.sqlite_version_info >= (3, 42):
+            db.execute(f"INSERT INTO {name}({name}, rank) VALUES ('secure-delete', 1)")
 
 
-def add_text(db: sqlite3.Connection, scope: int, n: int, text: str) -> None:
+def add_text(db: sqlite3.Connection, scope: int, n: int, kind: str, text: str) -> None:
     """Index a text under the row number of its record."""
-    db.execute(f"INSERT INTO {_table(scope)}(rowid, x) VALUES (?, ?)", (n, segment(text)))
+    db.execute(f"INSERT INTO {_table(scope, _group(kind))}(rowid, x) VALUES (?, ?)", (n, segment(text)))
+
+
+def remove_text(db: sqlite3.Connection, scope: int, n: int, kind: str) -> None:
+    """Take a record's text out of the index."""
+    db.execute(f"DELETE FROM {_table(scope, _group(kind))} WHERE rowid = ?", (n,))
 
 
 def drop_text(db: sqlite3.Connection, scope: int) -> None:
-    """Drop the scope's full-text table."""
-    db.execute(f"DROP TABLE IF EXISTS {_table(scope)}")
+    """Drop the scope's full-text tables."""
+    for group in _GROUPS:
+        db.execute(f"DROP TABLE IF EXISTS {_table(scope, group)}")
 
 
 def _match(words: str) -> str:
@@ -76,15 +95,27 @@ def search_words(db: sqlite3.Connection, scope: int, probe: Probe) -> list[Hit]:
     match = _match(probe.words)
     if not match:
         return []
-    table = _table(scope)
+    groups = {_group(kind) for kind in probe.kinds} or set(_GROUPS)
+    found = [hit for group in groups for hit in _best_words(db, _table(scope, group), match, probe)]
+    return sorted(found, key=lambda h: (-h.score, h.id))[: probe.k]
+
+
+def _best_words(db: sqlite3.Connection, table: str, match: str, probe: Probe) -> list[Hit]:
+    """The best rows of one table. FTS5 ranks alone first, since to join every match with
+    its record costs more than to rank them; when the filters leave too few, more are taken."""
     where, values = _conditions(probe)
-    rows = db.execute(
-        f"SELECT r.id, -bm25({table}) AS score, r.kind, r.session, r.position, r.valid_from"
-        f" FROM {table} JOIN records r ON r.n = {table}.rowid"
-        f" WHERE {table} MATCH ? AND {where} ORDER BY score DESC, r.id LIMIT ?",
-        (match, *values, probe.k),
-    )
-    return [_hit(row) for row in rows]
+    taken = probe.k + _SPARE
+    while True:
+        rows = db.execute(
+            f"SELECT r.id, -f.rank, r.kind, r.session, r.position, r.valid_from, {where} AS kept FROM"
+            f" (SELECT rowid, rank FROM {table} WHERE {table} MATCH ? ORDER BY rank LIMIT ?) f"
+            " JOIN records r ON r.n = f.rowid",
+            (*values, match, taken),
+        ).fetchall()
+        hits = [_hit(row[:6]) for row in rows if row[6]]
+        if len(rows) < taken or len(hits) >= probe.k:
+            return hits
+        taken *= 4
 
 
 def _hit(row: tuple[str, float, str, str, int, int]) -> Hit:
@@ -94,7 +125,8 @@ def _hit(row: tuple[str, float, str, str, int, int]) -> Hit:
     return Hit(id, score, kind, session, position, moment)
 
 
-_Row = tuple[int, str, str, str, int, int, int | None, int | None]
+_Row = tuple[str, str, str, int, datetime]
+"""Id, kind, session, position and beginning of a record that has a vector."""
 
 
 class _Matrix:
@@ -110,11 +142,13 @@ class _Matrix:
         self.times = np.zeros((3, 0), np.int64)
         self.kinds = np.zeros(0, np.int32)
         self.sessions = np.zeros(0, np.int32)
+        self.masks: dict[tuple[str, ...], NDArray[np.bool_]] = {}
+        self.expires = False
 
     def code(self, name: str) -> int:
         return self.codes.setdefault(name, len(self.codes))
 
-    def grow(self, rows: list[_Row], vectors: NDArray[np.float32]) -> None:
+    def grow(self, rows: list[tuple[Any, ...]], vectors: NDArray[np.float32]) -> None:
         need = self.used + len(rows)
         if need > len(self.vectors):
             more = max(need, 2 * len(self.vectors), 256) - len(self.vectors)
@@ -129,25 +163,62 @@ class _Matrix:
         self.times[2, new] = [_FOREVER if r[7] is None else r[7] for r in rows]
         self.kinds[new] = [self.code("kind " + r[2]) for r in rows]
         self.sessions[new] = [self.code("session " + r[3]) for r in rows]
-        self.rows += rows
+        self.rows += [(r[1], r[2], r[3], r[4], _EPOCH + timedelta(microseconds=r[5])) for r in rows]
+        self.expires = self.expires or any(r[6] is not None and r[7] is None for r in rows)
+        self.masks.clear()
         self.used = need
         self.last = rows[-1][0]
 
     def allowed(self, probe: Probe) -> NDArray[np.bool_]:
+        """Which rows the probe's filters let through. Without a look into the past the
+        mask of each choice of kinds is kept."""
         since, until, retired = (row[: self.used] for row in self.times)
-        if probe.as_of is not None:
-            moment = micros(probe.as_of) or 0
-            mask = (since <= moment) & (until > moment) & (retired > moment)
+        if probe.as_of is None and probe.kinds in self.masks:
+            mask = self.masks[probe.kinds]
         else:
-            mask = retired == _FOREVER
-            if probe.at is not None:
-                mask &= until > (micros(probe.at) or 0)
-        if probe.kinds:
-            kinds = [self.kinds[: self.used] == self.code("kind " + k) for k in probe.kinds]
-            mask &= np.logical_or.reduce(kinds)
+            moment = micros(probe.as_of) or 0
+            past = (since <= moment) & (until > moment) & (retired > moment)
+            mask = past if probe.as_of is not None else retired == _FOREVER
+            if probe.kinds:
+                kinds = [self.kinds[: self.used] == self.code("kind " + k) for k in probe.kinds]
+                mask = mask & np.logical_or.reduce(kinds)
+            if probe.as_of is None:
+                self.masks[probe.kinds] = mask
+        if probe.at is not None and self.expires and probe.as_of is None:
+            mask = mask & (until > (micros(probe.at) or 0))
         if probe.not_session is not None:
-            mask &= self.sessions[: self.used] != self.code("session " + probe.not_session)
+            mask = mask & (self.sessions[: self.used] != self.code("session " + probe.not_session))
         return mask
+
+    def best(self, probe: Probe) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+        """The numbers and cosines of the best rows, ties at the cut included."""
+        mask = self.allowed(probe)
+        query = np.frombuffer(probe.vector or b"", "<f4")
+        count = int(np.count_nonzero(mask))
+        if count * 4 < self.used:
+            numbers = np.flatnonzero(mask)
+            cosines = self.vectors[numbers] @ query
+        else:
+            numbers = np.arange(self.used)
+            cosines = self.vectors[: self.used] @ query
+            if count < self.used:
+                cosines = np.where(mask, cosines, np.float32(-np.inf))
+        if probe.k >= count:
+            top = np.flatnonzero(np.isfinite(cosines))
+        else:
+            top = np.flatnonzero(cosines >= _threshold(cosines, probe.k))
+        return numbers[top], cosines[top]
+
+
+def _threshold(values: NDArray[np.float32], k: int) -> np.float32:
+    """The k-th largest value. A sample finds a bound that leaves few to look at."""
+    sample = values[::_SAMPLE]
+    rough = min(len(sample), 2 * k // _SAMPLE + 8)
+    bound = np.partition(sample, len(sample) - rough)[len(sample) - rough]
+    near = values[values >= bound]
+    if len(near) < k:
+        near = values
+    return np.float32(np.partition(near, len(near) - k)[len(near) - k])
 
 
 class Matrices:
@@ -185,16 +256,10 @@ class Matrices:
         held = self._current(db, scope)
         if held is None or probe.vector is None:
             return []
-        cosines = held.vectors[: held.used] @ np.frombuffer(probe.vector, "<f4")
-        cosines = np.where(held.allowed(probe), cosines, -np.inf)
-        top = np.arange(held.used)
-        if probe.k < held.used:
-            least = np.partition(cosines, held.used - probe.k)[held.used - probe.k]
-            top = np.flatnonzero(cosines >= least)  # ties at the cut are settled by id
-        top = top[np.isfinite(cosines[top])]
-        rows = held.rows
-        found = [
-            _hit((rows[i][1], score, rows[i][2], rows[i][3], rows[i][4], rows[i][5]))
-            for i, score in zip(top.tolist(), cosines[top].tolist(), strict=True)
-        ]
-        return sorted(found, key=lambda h: (-h.score, h.id))[: probe.k]
+        numbers, cosines = held.best(probe)
+        found: list[Hit] = []
+        for number, score in zip(numbers.tolist(), cosines.tolist(), strict=True):
+            id, kind, session, position, since = held.rows[number]
+            found.append(Hit(id, score, kind, session, position, since))
+        found.sort(key=lambda h: (-h.score, h.id))
+        return found[: probe.k]

@@ -107,10 +107,11 @@ def _realmem(path: Path) -> Iterator[Case]:
         questions: list[Question] = []
         left_out = 0
         for n, dialogue in enumerate(dialogues):
-            start = datetime.strptime(dialogue["current_time"][:10], "%Y-%m-%d").replace(tzinfo=UTC)
+            day = datetime.strptime(dialogue["current_time"][:10], "%Y-%m-%d").replace(tzinfo=UTC)
+            start = day + timedelta(minutes=n)
             turns = dialogue["dialogue_turns"]
             said = tuple(
-                Said(t["content"], Role(t["speaker"].lower()), start + timedelta(seconds=30 * i), id=f"{n}:{i}")
+                Said(t["content"], Role(t["speaker"].lower()), start + timedelta(seconds=i), id=f"{n}:{i}")
                 for i, t in enumerate(turns)
                 if (t["content"] or "").strip()
             )

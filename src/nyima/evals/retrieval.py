@@ -11,6 +11,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -102,7 +103,9 @@ async def _ranking(memory: Memory, dataset: str, case: Case, question: Question,
 
 async def _recall(memory: Memory, question: Question, recipe: str, pieces: int) -> Recall:
     recaller = memory.parts.recaller(recipe_named(recipe), k=pieces)
-    query = Query(question.text, question.at or memory.parts.clock.now(), kinds=("episode",))
+    at = question.at or memory.parts.clock.now()
+    before = None if question.before is None else at - timedelta(microseconds=1)
+    query = Query(question.text, at, kinds=("episode",), as_of=before)
     return await recaller.recall(memory.scope, query, Budget(pieces, 10_000_000))
 
 

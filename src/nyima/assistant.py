@@ -10,14 +10,16 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from nyima.app import Parts
 from nyima.bridge import Opening
 from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
-from nyima.domain.evidence import Answer, Notes, Query, Recall, Usage
+from nyima.domain.evidence import Answer, Budget, Notes, Query, Recall, Usage
 from nyima.domain.ports import ChatModel, Clock, Completion, Embedder, Message
+from nyima.engines.cascade import Receipt
 from nyima.engines.ingest import turn_id
 from nyima.engines.notes import ReplyStream
 from nyima.engines.prompts import sections, version
@@ -26,7 +28,7 @@ from nyima.engines.recipes import Recipe, recipe_named
 from nyima.engines.strategies.common import Desk, notes_of
 from nyima.engines.strategies.summaries import running
 from nyima.errors import ConfigError, InputError, NoModel
-from nyima.memory import Memory, parts_for
+from nyima.memory import Explanation, Memory, parts_for
 from nyima.tools import Tool, load_tools
 from nyima.traces import trace_event
 
@@ -312,6 +314,21 @@ class Assistant:
             found = await self.memory.store.sessions(self.memory.scope, ids=(session.id,))
             if found:
                 await self.memory.ingest.end(self.memory.scope, found[0], self.recipe)
+
+    async def recall(self, query: str, budget: Budget | None = None, *, as_of: datetime | None = None) -> Recall:
+        """What the memory has on a query (see ``Memory.recall``)."""
+        return await self.memory.recall(query, budget, as_of=as_of)
+
+    async def forget(self, *ids: str, query: str | None = None, session: str | None = None) -> Receipt:
+        """Erase for good (see ``Memory.forget``)."""
+        await self._quiet()
+        receipt = await self.memory.forget(*ids, query=query, session=session)
+        self.refresh()
+        return receipt
+
+    async def explain(self, what: str = "last") -> Explanation:
+        """Why (see ``Memory.explain``)."""
+        return await self.memory.explain(what)
 
     def refresh(self) -> None:
         """Read profile and summary again, after they were changed from outside."""

@@ -20,7 +20,7 @@ from nyima.app import find_embedder, load_settings, shelf
 from nyima.domain.ports import Completion, Message
 from nyima.errors import PackError
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("local-model")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group(name="local-model")]
 SMALL = "qwen2.5-coder-0.5b"
 
 

@@ -61,6 +61,8 @@ class OnnxEmbedder:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self._threads
         options.log_severity_level = 3
+        # Threads that wait by spinning take the cores from the search that follows.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
             tokenizer = tokenizers.Tokenizer.from_file(str(self._files["tokenizer.json"]))
             session = onnxruntime.InferenceSession(str(self._files["model.onnx"]), options)

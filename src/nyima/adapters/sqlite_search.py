@@ -21,7 +21,8 @@ __all__ = ["Matrices", "add_text", "drop_text", "ensure_text", "remove_text", "s
 
 _MOST_WORDS = 64
 _FOREVER = 2**62
-_SPARE = 200
+_SPARE = 100
+_AFFORDABLE_ROWS = 4_000
 _SAMPLE = 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -64,8 +65,28 @@ def drop_text(db: sqlite3.Connection, scope: int) -> None:
         db.execute(f"DROP TABLE IF EXISTS {_table(scope, group)}")
 
 
-def _match(words: str) -> str:
-    return " OR ".join(f'"{term}"' for term in content_words(words)[:_MOST_WORDS])
+def _match(terms: list[str]) -> str:
+    return " OR ".join(f'"{term}"' for term in terms)
+
+
+def _affordable(db: sqlite3.Connection, table: str, terms: list[str]) -> list[str]:
+    """The rarest terms, as long as their rows together can be ranked in a few
+    hundredths of a second; in a small memory all of them. Counting rows is cheap, to
+    rank them is not, and the commonest terms tell least."""
+    newest = db.execute(f"SELECT rowid FROM {table} ORDER BY rowid DESC LIMIT 1").fetchone()
+    if newest is None or newest[0] <= _AFFORDABLE_ROWS:
+        return terms
+    count = f"SELECT count(*) FROM {table} WHERE {table} MATCH ?"
+    rows = sorted((db.execute(count, (_match([term]),)).fetchone()[0], term) for term in terms)
+    chosen: list[str] = []
+    total = 0
+    for number, term in rows:
+        total += number
+        if chosen and total > _AFFORDABLE_ROWS:
+            break
+        if number:
+            chosen.append(term)
+    return chosen or terms
 
 
 def _conditions(probe: Probe) -> tuple[str, list[object]]:
@@ -92,18 +113,19 @@ def _conditions(probe: Probe) -> tuple[str, list[object]]:
 
 def search_words(db: sqlite3.Connection, scope: int, probe: Probe) -> list[Hit]:
     """BM25 over the scope's full-text rows; any of the words may match."""
-    match = _match(probe.words)
-    if not match:
+    terms = content_words(probe.words)[:_MOST_WORDS]
+    if not terms:
         return []
     groups = {_group(kind) for kind in probe.kinds} or set(_GROUPS)
-    found = [hit for group in groups for hit in _best_words(db, _table(scope, group), match, probe)]
+    found = [hit for group in groups for hit in _best_words(db, _table(scope, group), terms, probe)]
     return sorted(found, key=lambda h: (-h.score, h.id))[: probe.k]
 
 
-def _best_words(db: sqlite3.Connection, table: str, match: str, probe: Probe) -> list[Hit]:
+def _best_words(db: sqlite3.Connection, table: str, terms: list[str], probe: Probe) -> list[Hit]:
     """The best rows of one table. FTS5 ranks alone first, since to join every match with
     its record costs more than to rank them; when the filters leave too few, more are taken."""
     where, values = _conditions(probe)
+    match = _match(_affordable(db, table, terms))
     taken = probe.k + _SPARE
     while True:
         rows = db.execute(

@@ -13,7 +13,7 @@ from nyima.domain.text import content_words, tokens, words
 __all__ = ["Fused", "Weights", "coverage", "deduplicate", "fuse", "reciprocal", "select", "spread"]
 
 
-_GIVE = 300
+_GIVE = 120
 """How many of the best candidates give a share to their neighbours; the rest give so
 little that it changes no order worth the time."""
 

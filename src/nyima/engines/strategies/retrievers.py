@@ -21,7 +21,7 @@ KINDS_OF = {
     "profile": ("fact",),
     "documents": ("passage",),
 }
-_CANDIDATES = 500
+_CANDIDATES = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class SearchRetriever:
             fused = fuse(lexical, dense, self.weights, query.period)
             if self.weights.near or self.weights.session:
                 fused = spread(fused, self.weights)
-        return await self._evidence(scope, step, fused)
+        return await self._evidence(scope, step, fused, words_only=not dense)
 
     async def _search(self, scope: Scope, step: Step, words: str = "", vector: Vector | None = None) -> list[Hit]:
         query = step.query
@@ -71,14 +71,14 @@ class SearchRetriever:
         )
         return await self.store.search(scope, probe)
 
-    async def _evidence(self, scope: Scope, step: Step, fused: Sequence[Fused]) -> list[Evidence]:
+    async def _evidence(self, scope: Scope, step: Step, fused: Sequence[Fused], *, words_only: bool) -> list[Evidence]:
         if not fused:
             return []
         chosen = [c for c in fused[: max(step.k, 1)] if c.score > 0]
         records = await self._records(scope, chosen, step.query)
         best = fused[0].score
         pairs = [(c, r) for c in chosen if (r := records.get(c.id) or records.get(f"{c.session}\x1f{c.position}"))]
-        absolute = max((self._fit(step.query, c, r) for c, r in pairs[:5]), default=0.0)
+        absolute = max((_fit(step.query, c, r, words_only=words_only) for c, r in pairs[:5]), default=0.0)
         return [
             Evidence(
                 text=record.text,
@@ -90,10 +90,6 @@ class SearchRetriever:
             )
             for candidate, record in pairs
         ]
-
-    def _fit(self, query: Query, candidate: Fused, record: MemoryRecord) -> float:
-        cosine = max(0.0, min(1.0, candidate.parts.get("vector", 0.0)))
-        return 1 - (1 - cosine) * (1 - 0.8 * coverage(query.words(), record.text))
 
     async def _records(self, scope: Scope, chosen: Sequence[Fused], query: Query) -> dict[str, MemoryRecord]:
         ids = tuple(c.id for c in chosen if c.id)
@@ -116,6 +112,16 @@ class SearchRetriever:
             for record in await self.store.records(scope, where):
                 found[f"{session}\x1f{getattr(record, 'position', -1)}"] = record
         return found
+
+
+def _fit(query: Query, candidate: Fused, record: MemoryRecord, *, words_only: bool) -> float:
+    """How well a piece fits in absolute terms, 0..1: its cosine and the query's words
+    that it has; without vectors the words alone, read more leniently."""
+    shared = coverage(query.words(), record.text)
+    if words_only:
+        return 0.8 * shared**0.5
+    cosine = max(0.0, min(1.0, candidate.parts.get("vector", 0.0)))
+    return 1 - (1 - cosine) * (1 - 0.8 * shared)
 
 
 @dataclass(frozen=True, slots=True)

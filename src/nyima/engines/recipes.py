@@ -78,7 +78,7 @@ _ALL = (
         (SourceSpec("history", k=4), SourceSpec("notes", k=3), SourceSpec("profile", k=3), SourceSpec("summary", k=1)),
         ("profile", "summary"),
         floor=0.35,
-        share=0.45,
+        share=0.6,
     ),
     Recipe("none", "no memory: the running session alone"),
     Recipe("history", "every utterance, top 3 by cosine (Yuan et al. 2023)", ("history",), sources=(_HISTORY,)),

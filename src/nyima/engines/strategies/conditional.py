@@ -27,6 +27,7 @@ __all__ = ["GateWriter", "NoteWriter", "passive_note"]
 
 _CONTEXT_TURNS = 4
 _SUPPORT = 0.6
+_ANSWER_WORDS = 6
 _SUPPORT_CONTEXT = 0.5
 
 
@@ -107,7 +108,8 @@ class NoteWriter:
                 made, facts = (asked.prompt, asked.model), parse_facts(out.facts)
                 around = [turn.text, *(t.text for t in before)]
                 context = next((x for x in sentences(out.context) if supports_text(x, around, _SUPPORT_CONTEXT)), "")
-                asked_for = [t.text for t in before[-1:] if "?" in t.text]
+                short = len(turn.text.split()) <= _ANSWER_WORDS
+                asked_for = [t.text for t in before[-1:] if short and "?" in t.text]
                 stated = [x for x in sentences(out.knowledge) if supports_text(x, (turn.text, *asked_for), _SUPPORT)]
                 knowledge = " ".join(dict.fromkeys(stated)) or turn.text
                 if not stated:

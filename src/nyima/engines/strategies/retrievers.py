@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -119,7 +120,7 @@ def _fit(query: Query, candidate: Fused, record: MemoryRecord, *, words_only: bo
     that it has; without vectors the words alone, read more leniently."""
     shared = coverage(query.words(), record.text)
     if words_only:
-        return 0.8 * shared**0.5
+        return 0.8 * math.sqrt(shared)
     cosine = max(0.0, min(1.0, candidate.parts.get("vector", 0.0)))
     return 1 - (1 - cosine) * (1 - 0.8 * shared)
 

@@ -72,3 +72,13 @@ def db(tmp_path: Path) -> Path:
 async def memory(db: Path, clock: FixedClock, embedder: HashEmbedder) -> AsyncIterator[Memory]:
     async with Memory.open(db, embedder=embedder, clock=clock) as opened:
         yield opened
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--req", default=None, help="only the tests that prove this requirement")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    wanted = config.getoption("--req")
+    if wanted:
+        items[:] = [i for i in items if any(wanted in mark.args for mark in i.iter_markers("req"))]

@@ -1,0 +1,81 @@
+"""Take mechanisms out, one at a time, and see that the tests of their requirement fail.
+
+    python tools/take_out.py
+
+Works on a copy of the repository; each row is a requirement and an edit that disables it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+ENGINES = "src/nyima/engines/"
+EDITS = [
+    ("cond.gate", "src/nyima/engines/recipes.py", 'return self.gate == "reply"', "return False"),
+    ("cond.record", ENGINES + "strategies/conditional.py", "context=context,\n        knowledge=knowledge,", 'context="",\n        knowledge=turn.text,'),
+    ("cond.reflect", "src/nyima/app.py", 'recipe.judge == "reflect" and', "False and"),
+    ("cond.ablation", "src/nyima/app.py", "NoteWriter(desk, recipe.parts)", "NoteWriter(desk)"),
+    ("cond.history", ENGINES + "strategies/history.py", "if turn.text.strip() and turn.role is not Role.SYSTEM", "if turn.role is Role.USER"),
+    ("cond.k", ENGINES + "recipes.py", 'SourceSpec("history", "vector", 3, _PLAIN)', 'SourceSpec("history", "vector", 5, _PLAIN)'),
+    ("cond.dense", ENGINES + "strategies/retrievers.py", 'if self.how != "vector":', "if True:"),
+    ("rsum.fold", ENGINES + "strategies/summaries.py", 'body = last.body if last else ""', 'body = ""'),
+    ("rsum.bound", ENGINES + "strategies/summaries.py", "if len(kept) <= most:", "if True:"),
+    ("rsum.current", ENGINES + "strategies/summaries.py", 'Revise(last.id, successor, "session ended")', "Add(record)"),
+    ("rsum.context-only", "src/nyima/assistant.py", "if self.recipe.past else []", "if False else []"),
+    ("rsum.few-shot", ENGINES + "reading.py", "for shot in self.shots:", "for shot in ():"),
+    ("prof.system", ENGINES + "reading.py", 'if "profile" in self.recipe.system and known.profile.facts:', "if False:"),
+    ("prof.merge", ENGINES + "facts.py", "return Action.DELETE if current else Action.IGNORE", "return Action.IGNORE"),
+    ("prof.unknown", ENGINES + "facts.py", "if is_placeholder(value) or not supported", "if not supported"),
+    ("prof.robust", ENGINES + "notes.py", "    cut = min(", "    cut = -1 if True else min("),
+    ("prof.goodbye", "src/nyima/assistant.py", "if is_goodbye(text):", "if False:"),
+    ("prof.tasks", "src/nyima/assistant.py", "result = await self._use(*wish)", 'result = "nothing"'),
+]  # fmt: skip
+
+
+def main() -> int:
+    """Run every row; the number of mechanisms whose tests did not notice."""
+    missed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy"
+        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache"))
+        for requirement, file, old, new in EDITS:
+            path = copy / file
+            text = path.read_text("utf-8")
+            if old not in text:
+                print(f"{requirement:20} THE EDIT DOES NOT FIT {file}")
+                missed += 1
+                continue
+            command = [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-x",
+                "-p",
+                "no:cacheprovider",
+                "--req",
+                requirement,
+                "tests/engines",
+                "tests/paths",
+            ]
+            environment = {"PYTHONPATH": str(copy / "src"), "PATH": "/usr/bin:/bin"}
+            whole = subprocess.run(command, cwd=copy, capture_output=True, text=True, env=environment)
+            path.write_text(text.replace(old, new, 1), "utf-8")
+            broken = subprocess.run(command, cwd=copy, capture_output=True, text=True, env=environment)
+            path.write_text(text, "utf-8")
+            good = whole.returncode == 0 and broken.returncode == 1
+            missed += not good
+            print(
+                f"{requirement:20} whole {whole.returncode}, taken out {broken.returncode}  {'noticed' if good else 'MISSED'}"
+            )
+    print(f"{len(EDITS) - missed} passed, {missed} failed")
+    return missed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

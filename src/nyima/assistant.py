@@ -20,7 +20,7 @@ from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
 from nyima.domain.evidence import Answer, Budget, Notes, Query, Recall, Usage
 from nyima.domain.ports import ChatModel, Clock, Completion, Embedder, Message
 from nyima.engines.cascade import Receipt
-from nyima.engines.ingest import turn_id
+from nyima.engines.ingest import settled, turn_id
 from nyima.engines.notes import ReplyStream
 from nyima.engines.prompts import sections, version
 from nyima.engines.reading import GRAMMAR, Known, PromptBuilder, Shot, reply_schema
@@ -199,6 +199,7 @@ class Assistant:
             text = made.stream.reply()
             reply = self._spoken(session, text)
             noted = made.stream.notes() if complete and made.finish != "cut" else Notes()
+            noted = settled(said, noted) if noted.complete else noted
             seconds = {"first": round(made.first, 3), "total": round(time.perf_counter() - started, 3)}
             prompts = (version("reply"), *recall.prompts)
             self.last = Answer(text, reply.id, replace(recall, prompts=prompts), noted, made.usage, seconds)

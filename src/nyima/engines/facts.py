@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from nyima.domain.text import content_words, fold, words
-from nyima.engines.gate import wish_of
+from nyima.engines.gate import first_person, wish_of
 
 __all__ = ["Action", "Proposal", "canonical_key", "decide", "is_placeholder", "proposals", "supported", "supports_text"]
 
@@ -22,7 +22,7 @@ _ALIASES = {
     alias: key
     for key, aliases in {
         "name": "user_name username first_name full_name user my_name nickname",
-        "location": "city town home_city hometown_now residence current_city current_location lives_in living_in home"
+        "location": "living_location living_place home_location city town home_city hometown_now residence current_city current_location lives_in living_in home"
         " place_of_residence home_town_now address_city",
         "job": "occupation profession work job_title position role career employment",
         "style": "answer_style reply_style response_style answer_length reply_length response_length preference_answers"
@@ -43,6 +43,8 @@ _SINGULAR = frozenset(
     "name age location job birthday birth_date gender height weight nationality employer school spouse partner"
     " marital_status timezone time_zone email phone address".split()
 )
+_KNOWN = _ADDITIVE | _SINGULAR
+_SOMEBODY_ELSE = re.compile(r"^\W*(?:and |but |so )?(?:she|he|they|her|his|their|it)\b", re.IGNORECASE)
 _PLACEHOLDERS = frozenset(
     "unknown unspecified n/a na null undefined not_specified not_mentioned not_given not_stated not_provided"
     " no_information tbd yes no true false ? - … ... value key string".split()
@@ -148,8 +150,8 @@ def supported(value: str, said: str, before: str) -> bool:
 
 
 def proposals(facts: Iterable[tuple[str, str]], turn: str, said: str, before: str) -> list[Proposal]:
-    """The facts of a turn that may enter the profile, with canonical keys. A value that
-    is a part of another one of the turn ("orange" beside "orange tabby") is left out."""
+    """The facts of a turn that may enter the profile, with canonical keys. A turn
+    about somebody else ("She plays the cello") gives only facts whose key says whose."""
     wish = wish_of(said)
     kept = [Proposal("style", wish, turn, said)] if wish else list[Proposal]()
     for raw_key, value in facts:
@@ -166,9 +168,24 @@ def proposals(facts: Iterable[tuple[str, str]], turn: str, said: str, before: st
             key = canonical_key(key.removesuffix("_name"))
         if fold(key).replace("_", " ") == fold(value) or (wish and key == "style"):
             continue
-        kept.append(Proposal(key, value, turn, said))
+        if not _SOMEBODY_ELSE.search(said) or first_person(said) or "_" in key:
+            kept.append(Proposal(key, value, turn, said))
+    return _once(kept)
+
+
+def _once(kept: list[Proposal]) -> list[Proposal]:
+    """Each value of a turn once, under the best known of its keys; parts of another
+    value ("orange" beside "orange tabby") left out."""
     whole = [fold(p.value) for p in kept]
-    return [p for p in kept if p.key in _SINGULAR or not any(fold(p.value) in w and fold(p.value) != w for w in whole)]
+    chosen: dict[str, Proposal] = {}
+    for proposal in kept:
+        value = fold(proposal.value)
+        if any(value in other and value != other for other in whole) and proposal.key not in _SINGULAR:
+            continue
+        before = chosen.get(value)
+        if before is None or (before.key not in _KNOWN and proposal.key in _KNOWN):
+            chosen[value] = proposal
+    return list(chosen.values())
 
 
 def decide(proposal: Proposal, current: tuple[str, ...]) -> Action:

@@ -11,7 +11,7 @@ import re
 
 from nyima.domain.text import looks_unspaced, sentences, words
 
-__all__ = ["wish_of", "worth_keeping"]
+__all__ = ["first_person", "wish_of", "worth_keeping"]
 
 _FIRST_PERSON = re.compile(
     r"\b(?:i|i'm|i’m|i've|i’ve|i'd|i'll|im|my|mine|we|we're|we've|our|eu|meu|minha|meus|minhas|nós|nosso|yo|mi|mis|soy|"
@@ -60,6 +60,11 @@ def worth_keeping(text: str, said: bool | None, facts: int) -> bool:
     if _FIRST_PERSON.search(text) and not _REQUEST.search(text) and not question:
         return True
     return not question if said is None else said
+
+
+def first_person(text: str) -> bool:
+    """Whether the text speaks of its writer."""
+    return bool(_FIRST_PERSON.search(text))
 
 
 def wish_of(text: str) -> str:

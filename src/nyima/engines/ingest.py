@@ -21,7 +21,7 @@ from nyima.engines.strategies.common import follow_up, notes_event
 from nyima.engines.strategies.history import episodes
 from nyima.errors import Conflict, ModelError, NotFound, NyimaError
 
-__all__ = ["SESSION_WRITERS", "Ingest", "Progress", "turn_id"]
+__all__ = ["SESSION_WRITERS", "Ingest", "Progress", "settled", "turn_id"]
 
 SESSION_WRITERS = ("summary", "recursive", "profile")
 _LEASE_SECONDS = 900.0
@@ -37,6 +37,12 @@ def turn_id(*parts: str) -> str:
     if parts:
         return "t-" + hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:20]
     return "t-" + uuid.uuid4().hex[:20]
+
+
+def settled(said: Turn, notes: Notes) -> Notes:
+    """The notes with the decision corrected by what can be seen in the turn."""
+    supported = len(proposals(notes.facts, said.id, said.text, ""))
+    return replace(notes, remember=worth_keeping(said.text, notes.remember, supported))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +85,6 @@ class Ingest:
         jobs: list[Job] = []
         close = None
         if recipe.takes_notes and notes.complete:
-            supported = len(proposals(notes.facts, said.id, said.text, ""))
-            notes = replace(notes, remember=worth_keeping(said.text, notes.remember, supported))
             body: dict[str, object] = {
                 "remember": notes.remember,
                 "facts": [list(f) for f in notes.facts],

@@ -42,7 +42,8 @@ def companion(
 @dataclass
 class FakeServer:
     """A loopback server that speaks enough of the OpenAI protocol. ``plan`` gives, per
-    request, a text to stream, an HTTP status, ``hang`` or ``cut``; the last is repeated."""
+    request, a text to stream (slowly after ``slow ``), an HTTP status, ``hang`` or ``cut``;
+    the last is repeated."""
 
     plan: list[Any] = field(default_factory=lambda: ["hello"])
     headers: dict[str, str] = field(default_factory=dict)
@@ -90,7 +91,9 @@ def openai_server(**options: Any) -> Iterator[FakeServer]:
             elif step == "hang":
                 time.sleep(3)
             else:
-                self._stream("partial" if step == "cut" else step, cut=step == "cut")
+                slow = isinstance(step, str) and step.startswith("slow ")
+                text = "partial" if step == "cut" else step.removeprefix("slow ")
+                self._stream(text, cut=step == "cut", pause=0.3 if slow else 0.0)
 
         def _send(self, status: int, body: dict[str, Any]) -> None:
             raw = json.dumps(body).encode()
@@ -102,7 +105,7 @@ def openai_server(**options: Any) -> Iterator[FakeServer]:
             self.end_headers()
             self.wfile.write(raw)
 
-        def _stream(self, text: str, *, cut: bool) -> None:
+        def _stream(self, text: str, *, cut: bool, pause: float) -> None:
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
             self.end_headers()
@@ -110,6 +113,8 @@ def openai_server(**options: Any) -> Iterator[FakeServer]:
             for i in range(0, len(text), 5):
                 delta = {"index": 0, "delta": {"content": text[i : i + 5]}, "finish_reason": None}
                 self.wfile.write(f"data: {json.dumps({**base, 'choices': [delta]})}\n\n".encode())
+                self.wfile.flush()
+                time.sleep(pause)
             if cut:
                 return
             end = {"index": 0, "delta": {}, "finish_reason": "stop"}

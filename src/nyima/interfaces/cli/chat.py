@@ -19,6 +19,8 @@ from nyima.interfaces.cli.memories import show_evidence, show_receipt, show_trac
 from nyima.traces import evidence_to_dict, plan_to_list
 
 if TYPE_CHECKING:
+    from rich.status import Status
+
     from nyima.assistant import Assistant
     from nyima.engines.ingest import Progress
 
@@ -229,6 +231,31 @@ async def _command(talk: _Talk, line: str) -> None:
             out.print(_HELP, markup=False)
 
 
+class _Waiting:
+    """A sign that something is coming, until the first piece of it is there."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._status: Status | None = console(err=True).status("thinking (the model is loaded at the first use)")
+
+    def __enter__(self) -> Callable[[str], None]:
+        if self._status is not None:
+            self._status.start()
+        return self.piece
+
+    def piece(self, text: str) -> None:
+        """Write a piece; before the first one the sign goes and the name comes."""
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+            self._write("Nyima  ")
+        self._write(text)
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+
 async def _interactive(talk: _Talk) -> None:
     from nyima.assistant import is_goodbye
 
@@ -240,9 +267,9 @@ async def _interactive(talk: _Talk) -> None:
         sys.stdout.flush()
 
     try:
-        write("Nyima  ")
-        async for piece in assistant.greet():
-            write(piece)
+        with _Waiting(write) as first:
+            async for piece in assistant.greet():
+                first(piece)
     except ModelError as error:
         write(f"Hello! ({error})")
     print()
@@ -254,8 +281,8 @@ async def _interactive(talk: _Talk) -> None:
             if text.startswith("/"):
                 await _command(talk, text)
                 continue
-            write("Nyima  ")
-            answer = await talk.answer(line.rstrip("\n"), write)
+            with _Waiting(write) as first:
+                answer = await talk.answer(line.rstrip("\n"), first)
             print()
             if talk.common.debug:
                 print(

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import inspect
 import json
+import signal
 import sys
 import traceback
 from collections.abc import Awaitable, Callable
@@ -115,7 +116,7 @@ def run_guarded(work: Callable[[], Awaitable[None]], *, debug: bool) -> None:
     except NyimaError as error:
         _fail(str(error), error.exit_code, debug=debug)
     except KeyboardInterrupt:
-        _fail("stopped; what was said is kept", 130, debug=False)
+        _fail("stopped; what was said or fetched so far is kept", 130, debug=False)
     except BrokenPipeError:
         sys.stderr.close()
         raise typer.Exit(141) from None
@@ -173,12 +174,17 @@ def pull_with_progress(settings: Settings, name: str) -> None:
 
     held = shelf(settings)
     pack = held.pack(name)
+    # The event loop's own handler would wait for the download to end.
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     columns = (
         TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=console(err=True)) as progress:
-        tasks = {f.name: progress.add_task(f"{name}: {f.name}", total=f.size) for f in pack.files}
-        held.pull(name, lambda file, have, _: progress.update(tasks[file], completed=have))
+    try:
+        with Progress(*columns, console=console(err=True)) as progress:
+            tasks = {f.name: progress.add_task(f"{name}: {f.name}", total=f.size) for f in pack.files}
+            held.pull(name, lambda file, have, _: progress.update(tasks[file], completed=have))
+    finally:
+        signal.signal(signal.SIGINT, previous)
 
 
 def parse_date(text: str | None) -> Any:

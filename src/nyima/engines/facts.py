@@ -43,6 +43,7 @@ _SINGULAR = frozenset(
     "name age location job birthday birth_date gender height weight nationality employer school spouse partner"
     " marital_status timezone time_zone email phone address".split()
 )
+_ANSWER_WORDS = 3
 _KNOWN = _ADDITIVE | _SINGULAR
 _SOMEBODY_ELSE = re.compile(r"^\W*(?:and |but |so )?(?:she|he|they|her|his|their|it)\b", re.IGNORECASE)
 _PLACEHOLDERS = frozenset(
@@ -167,6 +168,9 @@ def proposals(facts: Iterable[tuple[str, str]], turn: str, said: str, before: st
         if key.endswith("_name") and value.isascii() and value.islower():
             key = canonical_key(key.removesuffix("_name"))
         if fold(key).replace("_", " ") == fold(value) or (wish and key == "style"):
+            continue
+        own = _SELF.get(key)
+        if own is not None and not own.search(said) and len(said.split()) > _ANSWER_WORDS:
             continue
         if not _SOMEBODY_ELSE.search(said) or first_person(said) or "_" in key:
             kept.append(Proposal(key, value, turn, said))

@@ -48,6 +48,7 @@ class FakeServer:
     plan: list[Any] = field(default_factory=lambda: ["hello"])
     headers: dict[str, str] = field(default_factory=dict)
     schemas: bool = True
+    refuses: tuple[str, ...] = ()
     requests: list[dict[str, Any]] = field(default_factory=list)
     url: str = ""
 
@@ -72,6 +73,10 @@ def openai_server(**options: Any) -> Iterator[FakeServer]:
             fake.requests.append(body)
             if "response_format" in body and not fake.schemas:
                 self._send(400, {"error": {"message": "no response_format here", "type": "invalid_request_error"}})
+                return
+            refused = next((name for name in fake.refuses if name in body), None)
+            if refused:
+                self._send(400, {"error": {"message": f"{refused} is not supported", "type": "invalid_request_error"}})
                 return
             if self.path.endswith("/embeddings"):
                 rows = [{"index": i, "embedding": [float(len(t)), 1.0, 0.0]} for i, t in enumerate(body["input"])]

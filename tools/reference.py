@@ -40,6 +40,14 @@ def commands() -> str:
             lines.extend([f"## `{name}`", "", text, "", *_options(command), ""])
 
     visit(typer.main.get_command(app), "nyima")
+    lines += ["## Exit codes", "", "| code | when |", "|---|---|", "| 0 | it worked |"]
+    lines += ["| 1 | something unexpected, or you said no |", "| 130 | Ctrl-C; what was said is kept |"]
+    codes: dict[int, list[str]] = {}
+    errors = importlib.import_module("nyima.errors")
+    for name in errors.__all__:
+        kind = getattr(errors, name)
+        codes.setdefault(kind.exit_code, []).append((inspect.getdoc(kind) or "").split("\n")[0].rstrip("."))
+    lines += [f"| {code} | {'; '.join(texts)} |" for code, texts in sorted(codes.items()) if code > 1]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -106,3 +106,15 @@ async def test_embeddings_are_unit_vectors_in_order() -> None:
         assert floats[1][0] == pytest.approx(3 / 10**0.5)
         assert await OpenAIEmbedder("e", endpoint).embed([]) == []
         await endpoint.close()
+
+
+async def test_a_parameter_that_is_refused_is_left_out_from_then_on() -> None:
+    with openai_server(refuses=("max_tokens", "temperature")) as server:
+        model = OpenAIChat("m", Endpoint(server.url, "k"))
+        for _ in range(2):
+            async for _piece in model.stream(ASK, max_tokens=5):
+                pass
+        await model.close()
+        assert len(server.requests) == 4
+        assert server.requests[-1]["max_completion_tokens"] == 5
+        assert "temperature" not in server.requests[-1]

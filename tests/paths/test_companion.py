@@ -12,7 +12,7 @@ from nyima.assistant import is_goodbye
 from nyima.domain.conversation import Role
 from nyima.domain.memory import Episode, Note, Summary
 from nyima.domain.text import sentences
-from nyima.errors import ModelUnreachable
+from nyima.errors import BudgetSpent, EmbedderMismatch, ModelUnreachable
 from nyima.memory import Said
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from nyima.testing.doubles import Request
@@ -608,3 +608,33 @@ def test_the_same_object_blocks_with_sync(db: Path) -> None:
     assert found == "me"
     nyima.close()
     assert model.closed
+
+
+async def test_another_embedder_is_refused_with_the_command_that_helps(db: Path) -> None:
+    async with companion(db, script("ok"), recipe="history") as nyima:
+        await nyima.reply("I like tea")
+        await nyima.drain()
+    other = HashEmbedder(name="other-8", size=8)
+    async with Assistant.open(db, model=script("ok"), recipe="history", embedder=other, tools=()) as nyima:
+        with pytest.raises(EmbedderMismatch, match="nyima reindex --vectors"):
+            await nyima.memory.recall("tea")
+        await nyima.memory.store.reindex(nyima.memory.scope, vectors=True)
+        assert (await nyima.memory.recall("tea")).kept
+
+
+async def test_a_spent_budget_stops_calls_and_keeps_the_turn(
+    db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: FixedClock
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("calls_per_day = 2\n")
+    monkeypatch.setenv("NYIMA_CONFIG", str(config))
+    model = script(answer("ok"))
+    async with companion(db, model, clock=clock) as nyima:
+        await nyima.reply("one")
+        await nyima.reply("two")
+        with pytest.raises(BudgetSpent, match="limit is 2"):
+            await nyima.reply("three is kept")
+        assert len(model.requests) == 2
+        assert (await nyima.memory.turns())[-1].text == "three is kept"
+        clock.forward(days=2)
+        assert (await nyima.reply("four")).text == "ok"

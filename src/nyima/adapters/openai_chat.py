@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Endpoint", "OpenAIChat", "translated"]
 
+_OPTIONAL = ("max_tokens", "temperature", "stream_options")
+
 
 @dataclass(slots=True)
 class Endpoint:
@@ -98,6 +100,7 @@ class OpenAIChat:
         self._endpoint = endpoint
         self._slots = slots
         self._schemas = True
+        self._refused: set[str] = set()
 
     async def stream(
         self,
@@ -147,17 +150,35 @@ class OpenAIChat:
     async def _open(self, request: dict[str, Any], schema: Mapping[str, Any] | None) -> tuple[Any, int]:
         import openai
 
+        raw: Any = None
         create: Any = self._endpoint.client().chat.completions.with_raw_response.create
         if schema is not None and self._schemas:
             form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": dict(schema), "strict": True}}
             try:
-                raw = await create(**request, response_format=form)
+                raw = await create(**self._adapted(request), response_format=form)
             except (openai.BadRequestError, openai.UnprocessableEntityError):
                 self._schemas = False
             else:
                 return raw.parse(), raw.retries_taken
-        raw = await create(**request)
+        for _ in range(len(_OPTIONAL) + 1):
+            try:
+                raw = await create(**self._adapted(request))
+            except openai.BadRequestError as error:
+                refused = next((n for n in _OPTIONAL if n in str(error.message) and n not in self._refused), None)
+                if refused is None:
+                    raise
+                self._refused.add(refused)
+            else:
+                break
         return raw.parse(), raw.retries_taken
+
+    def _adapted(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The request without what this server has refused; newer models of OpenAI want
+        ``max_completion_tokens``."""
+        kept = {k: v for k, v in request.items() if k not in self._refused}
+        if "max_tokens" in self._refused:
+            kept["max_completion_tokens"] = request["max_tokens"]
+        return kept
 
     async def close(self) -> None:
         """Close the connections."""

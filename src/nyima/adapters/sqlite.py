@@ -254,12 +254,12 @@ class SqliteStore:
         def work() -> None:
             with self._transaction() as db:
                 n = self._number(scope)
-                row = db.execute("SELECT value FROM meta WHERE key = 'embedder'").fetchone()
-                if row is None:
-                    db.execute("INSERT INTO meta VALUES ('embedder', ?)", (model,))
-                elif row[0] != model:
+                known = sqlite_rows.embedder(db, n)
+                if known is None:
+                    db.execute("INSERT INTO meta VALUES (?, ?)", (f"embedder {n:d}", model))
+                elif known != model:
                     raise EmbedderMismatch(
-                        f"{self.path} holds vectors of {row[0]!r}, not of {model!r}:"
+                        f"{self.path} holds vectors of {known!r}, not of {model!r}:"
                         f" use that model, or run `nyima reindex --vectors` to embed everything again"
                     )
                 for id, vector in vectors.items():
@@ -269,6 +269,10 @@ class SqliteStore:
                     )
 
         await self._run(work)
+
+    async def embedder(self, scope: Scope) -> str | None:
+        """The model that the scope's vectors come from."""
+        return await self._run(lambda: sqlite_rows.embedder(self._db, self._number(scope)))
 
     async def unindexed(self, scope: Scope, limit: int) -> list[MemoryRecord]:
         """Records without a vector, oldest first."""
@@ -282,8 +286,7 @@ class SqliteStore:
                 n = self._number(scope, make=True)
                 if vectors:
                     db.execute("DELETE FROM vectors WHERE scope = ?", (n,))
-                    if not db.execute("SELECT 1 FROM vectors LIMIT 1").fetchone():
-                        db.execute("DELETE FROM meta WHERE key = 'embedder'")
+                    db.execute("DELETE FROM meta WHERE key = ?", (f"embedder {n:d}",))
                 count = sqlite_files.rebuild_text(db, n)
             self._matrices.drop(n)
             return count

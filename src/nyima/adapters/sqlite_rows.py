@@ -17,7 +17,7 @@ from nyima.domain.ports import Event, Job, RecordFilter
 from nyima.errors import Conflict, NotFound
 
 __all__ = [
-    "add_change", "add_event", "add_jobs", "add_record", "add_turn", "close_record", "events", "finish", "jobs", "lease",
+    "add_change", "add_event", "add_jobs", "add_record", "add_turn", "close_record", "embedder", "events", "finish", "jobs", "lease",
     "moment", "put_session", "records", "unindexed",
 ]  # fmt: skip
 
@@ -143,6 +143,12 @@ def records(db: sqlite3.Connection, n: int, where: RecordFilter) -> list[MemoryR
     sql = f"SELECT {_COLUMNS} FROM records r WHERE {' AND '.join(parts)} ORDER BY r.rec_from, r.id LIMIT ?"
     limit = -1 if where.limit is None else where.limit
     return [decode(row) for row in db.execute(sql, (*values, limit))]
+
+
+def embedder(db: sqlite3.Connection, n: int) -> str | None:
+    """The model that the scope's vectors come from."""
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (f"embedder {n:d}",)).fetchone()
+    return None if row is None else str(row[0])
 
 
 def unindexed(db: sqlite3.Connection, n: int, limit: int) -> list[MemoryRecord]:

@@ -193,6 +193,10 @@ class Store(Protocol):
         """Store the vectors of records. Raises EmbedderMismatch for another model."""
         ...
 
+    async def embedder(self, scope: Scope) -> str | None:
+        """The model that the scope's vectors come from; None when it has none."""
+        ...
+
     async def unindexed(self, scope: Scope, limit: int) -> list[MemoryRecord]:
         """Records that have no vector yet, oldest first."""
         ...

@@ -14,7 +14,7 @@ from nyima.domain.memory import Episode
 from nyima.domain.ports import Embedder, Judge, Planner, RecordFilter, Retriever, Selector, Store, Vector
 from nyima.engines.ranking import deduplicate, select
 from nyima.engines.timeexpr import period_of
-from nyima.errors import ModelError
+from nyima.errors import EmbedderMismatch, ModelError
 
 __all__ = ["AllPlanner", "BudgetSelector", "QueryEmbedder", "Recaller", "index_pending"]
 
@@ -22,7 +22,14 @@ _BATCH = 64
 
 
 async def index_pending(store: Store, embedder: Embedder, scope: Scope, most: int | None = None) -> int:
-    """Make the vectors that are missing, in batches; how many were made."""
+    """Make the vectors that are missing, in batches; how many were made. Raises
+    EmbedderMismatch when those that are there come from another model."""
+    known = await store.embedder(scope)
+    if known is not None and known != embedder.name:
+        raise EmbedderMismatch(
+            f"the memory holds vectors of {known!r}, not of {embedder.name!r}:"
+            " use that model, or run `nyima reindex --vectors` to embed everything again"
+        )
     done = 0
     while most is None or done < most:
         records = await store.unindexed(scope, _BATCH)

@@ -247,6 +247,7 @@ class StoreContract:
         assert await store.unindexed(ME, 10) == []
         with pytest.raises(EmbedderMismatch, match="reindex"):
             await store.index(ME, {"n1": vector}, "two")
+        assert (await store.embedder(ME), await store.embedder(YOU)) == ("one", None)
         await store.reindex(ME, vectors=True)
         await store.index(ME, {"n1": vector}, "two")
         assert [h.id for h in await store.search(ME, Probe(vector=vector))] == ["n1"]

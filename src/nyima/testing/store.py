@@ -40,11 +40,12 @@ class _Shelf:
     jobs: dict[str, _Job] = field(default_factory=dict[str, _Job])
     events: dict[str, Event] = field(default_factory=dict[str, Event])
     changes: list[ChangeRow] = field(default_factory=list[ChangeRow])
+    embedder: str | None = None
 
     def copy(self) -> _Shelf:
         return _Shelf(
             self.revision, dict(self.sessions), dict(self.turns), dict(self.records), dict(self.vectors),
-            {k: replace(j) for k, j in self.jobs.items()}, dict(self.events), list(self.changes),
+            {k: replace(j) for k, j in self.jobs.items()}, dict(self.events), list(self.changes), self.embedder,
         )  # fmt: skip
 
 
@@ -57,7 +58,6 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._shelves: dict[Scope, _Shelf] = {}
-        self._embedder: str | None = None
 
     def _of(self, scope: Scope) -> _Shelf:
         return self._shelves.get(scope) or _Shelf()
@@ -207,11 +207,14 @@ class MemoryStore:
         return sorted(hits, key=lambda h: (-h.score, h.id))[: probe.k]
 
     async def index(self, scope: Scope, vectors: Mapping[str, Vector], model: str) -> None:
-        if self._embedder not in {None, model}:
-            raise EmbedderMismatch(f"the vectors are of {self._embedder!r}: run `nyima reindex --vectors`")
-        self._embedder = model
         shelf = self._of(scope)
+        if shelf.embedder not in {None, model}:
+            raise EmbedderMismatch(f"the vectors are of {shelf.embedder!r}: run `nyima reindex --vectors`")
+        shelf.embedder = model
         shelf.vectors |= {id: v for id, v in vectors.items() if id in shelf.records}
+
+    async def embedder(self, scope: Scope) -> str | None:
+        return self._of(scope).embedder
 
     async def unindexed(self, scope: Scope, limit: int) -> list[MemoryRecord]:
         shelf = self._of(scope)
@@ -220,9 +223,7 @@ class MemoryStore:
     async def reindex(self, scope: Scope, *, vectors: bool) -> int:
         shelf = self._of(scope)
         if vectors:
-            shelf.vectors = {}
-            if not any(s.vectors for s in self._shelves.values()):
-                self._embedder = None
+            shelf.vectors, shelf.embedder = {}, None
         return len(shelf.records)
 
     async def jobs(self, scope: Scope, states: Sequence[str] = ()) -> list[Job]:

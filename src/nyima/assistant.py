@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import re
 import time
 import uuid
@@ -14,7 +13,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from nyima.app import Parts
 from nyima.bridge import Opening
 from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
 from nyima.domain.evidence import Answer, Budget, Notes, Query, Recall, Usage
@@ -27,8 +25,9 @@ from nyima.engines.reading import GRAMMAR, Known, PromptBuilder, Shot, reply_sch
 from nyima.engines.recipes import Recipe, recipe_named
 from nyima.engines.strategies.common import Desk, notes_of
 from nyima.engines.strategies.summaries import running
-from nyima.errors import ConfigError, InputError, NoModel
-from nyima.memory import Explanation, Memory, parts_for
+from nyima.errors import InputError, ModelError, ModelGarbled, NoModel
+from nyima.memory import Explanation, Memory
+from nyima.opening import parts_for, read_shots
 from nyima.tools import Tool, load_tools
 from nyima.traces import trace_event
 
@@ -81,6 +80,7 @@ class Assistant:
         self._own: list[Turn] = []
         self._known: Known | None = None
         self._background: asyncio.Task[None] | None = None
+        self._started = False
         self.private = private
 
     @classmethod
@@ -107,9 +107,7 @@ class Assistant:
             parts = parts_for(path, user, recipe, model, embedder, clock)
             memory = Memory(parts)
             chosen = load_tools(parts.settings.tools if tools is None else tools)
-            assistant = cls(memory, tools=chosen, shots=read_shots(parts))
-            await memory.ingest.end_silent(memory.scope, parts.recipe)
-            return assistant
+            return cls(memory, tools=chosen, shots=read_shots(parts))
 
         return Opening(start)
 
@@ -163,21 +161,25 @@ class Assistant:
         if not known.profile.facts and not known.summary:
             hello = "Hello! I don't think we have met. What should I call you?"
             yield hello
-            await self._store_greeting(session, hello)
+            await self._store_greeting(session, hello, known)
             return
         builder = self._builder()
         messages = [Message("system", builder.system(known)), Message("user", sections("reply")["hello"])]
         made = _Made(ReplyStream())
         async for piece in self._calls(messages, made, time.perf_counter()):
             yield piece
-        await self._store_greeting(session, made.stream.reply())
+        await self._store_greeting(session, made.stream.reply(), known)
 
-    async def _store_greeting(self, session: Session, text: str) -> None:
+    async def _store_greeting(self, session: Session, text: str, known: Known) -> None:
         turn = self._spoken(session, text)
         if self.private:
             self._own.append(turn)
         elif text:
-            await self.memory.store.append(self.memory.scope, session, [turn])
+            now = self.memory.parts.clock.now()
+            trace = trace_event(
+                Recall(Query("", now)), now, Answer(text, turn.id, Recall(Query("", now))), known=known.refs
+            )
+            await self.memory.store.append(self.memory.scope, session, [turn], events=[trace])
 
     async def _answer(self, session: Session, before: Sequence[Turn], said: Turn) -> AsyncIterator[str]:
         started = time.perf_counter()
@@ -206,7 +208,8 @@ class Assistant:
             if self.private:
                 self._own += [said, reply]
             elif text or complete:
-                trace = trace_event(self.last.recall, parts.clock.now(), self.last, said.id)
+                known = (await self._knowledge()).refs
+                trace = trace_event(self.last.recall, parts.clock.now(), self.last, said.id, known)
                 work = self.memory.ingest.answered(self.memory.scope, session, said, reply, noted, self.recipe, trace)
                 await asyncio.shield(work)
 
@@ -215,7 +218,7 @@ class Assistant:
         caller = self.memory.parts.caller(self.memory.parts.chat)
         assert caller is not None
         model = caller.model
-        notes = self.recipe.takes_notes
+        notes, silent = self.recipe.takes_notes, False
         for turn in range(_MOST_TOOL_CALLS + 1):
             tools = bool(self.tools) and turn < _MOST_TOOL_CALLS
             options: dict[str, Any] = {
@@ -235,8 +238,13 @@ class Assistant:
                     made.first = made.first or time.perf_counter() - started
                     yield visible
             wish = made.stream.call()
-            if wish is None:
+            if wish is None and (made.stream.reply() or made.finish == "cancelled"):
                 return
+            if wish is None:
+                if silent:
+                    raise ModelGarbled("the model gave no answer, twice: say it in other words, or use a larger model")
+                silent, made.stream = True, ReplyStream()
+                continue
             result = await self._use(*wish)
             raw = made.stream.raw.strip()
             messages += [Message("assistant", raw), Message("user", f"[tool result] {result}")]
@@ -255,7 +263,8 @@ class Assistant:
         if not self.recipe.sources:
             return Recall(query)
         if not self.private:
-            await self.memory.ingest.index(self.memory.scope)
+            with contextlib.suppress(ModelError):  # then the recall is by words, and its trace says so
+                await self.memory.ingest.index(self.memory.scope)
         found = await parts.recaller(self.recipe).recall(self.memory.scope, query, self.recipe.evidence)
         kept = tuple(e for e in found.kept if not visible & set(e.record.provenance.turns[:1]))
         if "profile" in self.recipe.system:
@@ -275,7 +284,7 @@ class Assistant:
 
     def _spoken(self, session: Session, text: str) -> Turn:
         now = self.memory.parts.clock.now()
-        return Turn(turn_id(), session.id, Role.ASSISTANT, text, now, Origin.ASSISTANT)
+        return Turn(turn_id(), session.id, Role.ASSISTANT, clean_text(text), now, Origin.ASSISTANT)
 
     async def _noted(self, turns: Sequence[Turn]) -> dict[str, Notes]:
         events = await notes_of(self.memory.store, self.memory.scope, turns) if self.recipe.takes_notes else {}
@@ -290,13 +299,15 @@ class Assistant:
             parts = self.memory.parts
             last = await running(Desk(parts.store, None, parts.clock), parts.scope)
             profile = await self.memory.profile()
-            self._known = Known(profile, last.body if last else "")
+            refs = (*(f.id for f in profile.facts), *((last.id,) if last else ()))
+            self._known = Known(profile, last.body if last else "", refs)
         return self._known
 
     # --- sessions and work ---
 
     async def _current(self) -> Session:
         """The running session; a new one after a silence."""
+        await self._end_silent()
         now = self.memory.parts.clock.now()
         if self._session is not None and not self.private:
             turns = await self.memory.turns(self._session.id)
@@ -305,6 +316,12 @@ class Assistant:
         if self._session is None:
             self._session = Session("s-" + uuid.uuid4().hex[:16], now)
         return self._session
+
+    async def _end_silent(self) -> None:
+        """Once, end the sessions that fell silent before this start."""
+        if not self._started and not self.private:
+            self._started = True
+            await self.memory.ingest.end_silent(self.memory.scope, self.memory.parts.recipe)
 
     async def end_session(self) -> None:
         """End the session: summary and profile become jobs. The next message begins a
@@ -340,8 +357,11 @@ class Assistant:
         self.recipe = recipe_named(recipe)
 
     async def drain(self, progress: Callable[[str, int], None] | None = None) -> Mapping[str, int]:
-        """Do all work that is due."""
+        """Do all work that is due; nothing in a private chat."""
         await self._quiet()
+        if self.private:
+            return {"done": 0, "waiting": 0, "parked": 0}
+        await self._end_silent()
         done = await self.memory.drain(progress)
         self._known = None if self._session is None else self._known
         return done
@@ -368,17 +388,3 @@ class Assistant:
         next start ends it when it fell silent."""
         await self._quiet()
         await self.memory.close()
-
-
-def read_shots(parts: Parts) -> list[Shot]:
-    """The labelled examples of the settings: JSON lines with memory, context, response."""
-    if not parts.settings.examples:
-        return []
-    path = Path(parts.settings.examples).expanduser()
-    try:
-        rows = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
-        return [Shot(str(r["memory"]), str(r["context"]), str(r["response"])) for r in rows]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConfigError(
-            f"the examples {path} cannot be read: {error!r}: each line needs memory, context and response"
-        ) from error

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -95,11 +95,15 @@ class Synchronous:
         return call
 
     def _iterate(self, items: AsyncIterator[Any]) -> Iterator[Any]:
-        while True:
-            try:
-                yield self._run(_awaited(items.__anext__()))
-            except StopAsyncIteration:
-                return
+        try:
+            while True:
+                try:
+                    yield self._run(_awaited(items.__anext__()))
+                except StopAsyncIteration:
+                    return
+        finally:
+            if isinstance(items, AsyncGenerator):
+                self._run(_awaited(items.aclose()))
 
     def close(self) -> None:
         """Close the object and end the thread."""

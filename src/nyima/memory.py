@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,19 +10,31 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nyima.app import Parts, SystemClock, build, find_chat_model, find_embedder, load_settings
+from nyima.app import Parts
 from nyima.bridge import Opening
 from nyima.domain.changes import Add, Change, ChangeRow, Delta, Retire, Revise, merge
 from nyima.domain.conversation import Origin, Role, Session, Turn, as_utc, clean_text
 from nyima.domain.evidence import Budget, Evidence, Query, Recall
-from nyima.domain.memory import Interval, MemoryRecord, Note, Profile, ProfileFact, Provenance, Summary, profile_of
+from nyima.domain.memory import (
+    KINDS,
+    Interval,
+    MemoryRecord,
+    Note,
+    Profile,
+    ProfileFact,
+    Provenance,
+    Summary,
+    profile_of,
+)
 from nyima.domain.ports import ChatModel, Clock, Embedder, RecordFilter
 from nyima.engines.cascade import Cascade, Receipt
 from nyima.engines.facts import canonical_key
 from nyima.engines.ingest import Ingest, Progress, turn_id
 from nyima.engines.strategies.common import Desk
 from nyima.engines.strategies.conditional import passive_note
-from nyima.errors import InputError, NotFound
+from nyima.engines.undo import inverse
+from nyima.errors import InputError, ModelError, NotFound
+from nyima.opening import parts_for
 from nyima.traces import trace_event
 
 __all__ = ["Explanation", "Memory", "Remembered", "Said"]
@@ -103,7 +116,12 @@ class Memory:
     # --- writing ---
 
     async def remember(
-        self, what: str | Said | Sequence[Said], *, session: str | None = None, owed: bool | None = None
+        self,
+        what: str | Said | Sequence[Said],
+        *,
+        session: str | None = None,
+        title: str = "",
+        owed: bool | None = None,
     ) -> Remembered:
         """Store a text that the user wants kept, or turns of a conversation.
 
@@ -125,7 +143,7 @@ class Memory:
                 return Remembered((), ())
         key = session or await self._own_session(turns[0].at)
         turns = [replace(t, session=key) for t in turns]
-        line = Session(key, turns[0].at)
+        line = Session(key, turns[0].at, title=clean_text(title))
         wanted = self.parts.chat is not None and not extra if owed is None else owed
         stored = await self.ingest.hear(self.scope, line, turns, self.parts.recipe, owed=wanted, extra=extra)
         made = [f"e-{t.id}" for t in stored if t.text.strip() and "history" in self.parts.recipe.writers]
@@ -165,8 +183,14 @@ class Memory:
             self._session = None
 
     async def drain(self, progress: Progress | None = None) -> Mapping[str, int]:
-        """Do all work that is due; counts of jobs ``done``, ``waiting`` and ``parked``."""
-        return await self.ingest.drain(self.scope, self._name, progress)
+        """Do all work that is due; counts of jobs ``done``, ``waiting`` and ``parked``.
+
+        Without a chat model what a conversation still owes waits for one."""
+        if self.parts.writer_chat is not None:
+            return await self.ingest.drain(self.scope, self._name, progress)
+        await self.ingest.index(self.scope)
+        left = [job.state for job in await self.store.jobs(self.scope, ("queued", "leased", "parked"))]
+        return {"done": 0, "waiting": len(left) - left.count("parked"), "parked": left.count("parked")}
 
     # --- reading ---
 
@@ -186,15 +210,15 @@ class Memory:
         """
         if not query.strip():
             raise InputError("an empty query finds nothing: give some words")
+        _known_kinds(kinds)
         budget = budget or Budget(10, 100_000)
-        await self.ingest.index(self.scope)
+        if not self.parts.private:
+            with contextlib.suppress(ModelError):  # then the recall is by words, and its trace says so
+                await self.ingest.index(self.scope)
         at = self.parts.clock.now()
         asked = Query(clean_text(query), at, kinds=tuple(kinds), as_of=as_utc(as_of) if as_of else None)
         recaller = self.parts.recaller(self.parts.recipe, k=budget.records)
         found = await recaller.recall(self.scope, asked, budget)
-        if kinds:
-            kept = tuple(e for e in found.kept if e.record.kind in kinds)
-            found = replace(found, kept=kept)
         if log and not self.parts.private:
             await self.store.log(self.scope, trace_event(found, at))
         return found
@@ -203,6 +227,7 @@ class Memory:
         self, *, kinds: Sequence[str] = (), as_of: datetime | None = None, retired: bool = False
     ) -> list[MemoryRecord]:
         """The records that are valid now (or as of a time; or all), oldest first."""
+        _known_kinds(kinds)
         moment = as_utc(as_of) if as_of else None
         where = RecordFilter(kinds=tuple(kinds), at=self.parts.clock.now(), as_of=moment, retired=retired)
         return await self.store.records(self.scope, where)
@@ -307,8 +332,7 @@ class Memory:
         session, or all; and whatever was derived from that. The receipt says what."""
         cascade = Cascade(self.store, self.parts.clock)
         if everything:
-            sessions = [s.id for s in await self.sessions()]
-            return await cascade.erase(self.scope, records=await self.records(retired=True), sessions=sessions)
+            return await cascade.erase_all(self.scope)
         if session is not None:
             if not await self.store.sessions(self.scope, ids=(session,)):
                 raise NotFound(f"there is no session {session!r}: `nyima sessions` lists them")
@@ -332,62 +356,24 @@ class Memory:
         rows = await self.store.changes(self.scope)
         undone = {int(r.reason.rpartition(" ")[2]) for r in rows if r.by == "undo" and r.reason.startswith("undo of")}
         done = [r for r in rows if r.by not in {*_WITHOUT_UNDO, "undo"} and r.revision not in undone]
-        if not done:
-            raise NotFound("there is no change left to undo")
-        last = [r for r in done if r.revision == done[-1].revision]
-        now, changes = self.parts.clock.now(), list[Change]()
-        reason = f"undo of {last[0].revision}"
-        for row in reversed(last):
-            changes += await self._inverse(row, now, reason)
-        await self.store.commit(self.scope, merge([Delta(tuple(changes), "undo")]))
-        return last
-
-    async def _inverse(self, row: ChangeRow, now: datetime, reason: str) -> list[Change]:
-        found = await self.store.records(self.scope, RecordFilter(ids=(row.id, row.successor or ""), retired=True))
-        by_id = {r.id: r for r in found}
-        old, new = by_id.get(row.id), by_id.get(row.successor or "")
-        if row.verb == "add":
-            # An earlier undo may have put a copy in the place of the record.
-            open_now = await self.store.records(self.scope, RecordFilter())
-            return [Retire(r.id, now, reason) for r in open_now if r.id.partition("~")[0] == row.id]
-        if old is None:
-            return []
-        again = replace(
-            old,
-            id=f"{old.id.partition('~')[0]}~{uuid.uuid4().hex[:8]}",
-            valid=Interval(old.valid.since),
-            recorded=Interval(now),
-            supersedes=new.id if new else None,
-        )
-        if row.verb == "revise" and new is not None and new.recorded.until is None:
-            return [Revise(new.id, again, reason)]
-        return [Retire(old.id, now, reason)] if old.recorded.until is None else [Add(again)]
+        for revision in sorted({r.revision for r in done}, reverse=True):
+            last = [r for r in done if r.revision == revision]
+            now, changes = self.parts.clock.now(), list[Change]()
+            for row in reversed(last):
+                changes += await inverse(self.store, self.scope, row, now)
+            if changes:  # what was erased since cannot be undone
+                await self.store.commit(self.scope, merge([Delta(tuple(changes), "undo")]))
+                return last
+        raise NotFound("there is no change left to undo")
 
     async def close(self) -> None:
-        """Close the file, the model and the embedder."""
+        """Close the file and the model."""
         for model in {id(m): m for m in (self.parts.chat, self.parts.writer_chat) if m is not None}.values():
             await model.close()
         await self.store.close()
 
 
-def parts_for(
-    path: str | Path | None,
-    user: str | None,
-    recipe: str | None,
-    model: ChatModel | str | None,
-    embedder: Embedder | str | None,
-    clock: Clock | None,
-) -> Parts:
-    """Settings and objects as parts."""
-    settings = load_settings(
-        db=path,
-        user=user,
-        recipe=recipe,
-        model=model if isinstance(model, str) else None,
-        embedder=embedder if isinstance(embedder, str) else None,
-    )
-    chat = model if model is not None and not isinstance(model, str) else None
-    if chat is None and model != "none":
-        chat = find_chat_model(settings)
-    vectors = embedder if embedder is not None and not isinstance(embedder, str) else find_embedder(settings)
-    return build(settings, chat=chat, embedder=vectors, clock=clock or SystemClock())
+def _known_kinds(kinds: Sequence[str]) -> None:
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown:
+        raise InputError(f"there is no kind {unknown[0]!r}: choose from {', '.join(KINDS)}")

@@ -74,7 +74,16 @@ class Tool:
         model is who must deal with it."""
         try:
             return str(self.function(**given))[:_LONGEST]
-        except (ArithmeticError, LookupError, OSError, RuntimeError, SyntaxError, TypeError, ValueError) as error:
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            OSError,
+            RuntimeError,
+            SyntaxError,
+            TypeError,
+            ValueError,
+        ) as error:
             return f"error: {error}"[:_LONGEST]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -59,12 +60,14 @@ def record_to_json(record: MemoryRecord) -> dict[str, Any]:
     }
 
 
-def trace_event(recall: Recall, at: datetime, answer: Answer | None = None, asked: str = "") -> Event:
-    """The journal line of a recall. It refers to all that it quotes, so that it goes
-    when any of that is erased."""
+def trace_event(
+    recall: Recall, at: datetime, answer: Answer | None = None, asked: str = "", known: Sequence[str] = ()
+) -> Event:
+    """The journal line of a recall. It refers to all that it quotes, and to what the
+    reply knew from the system message, so that it goes when any of that is erased."""
     found = recall.found[:40]
     refs = {e.record.id for e in (*found, *recall.kept)} | {t for e in recall.kept for t in e.record.provenance.turns}
-    refs |= {asked, answer.turn if answer else ""} - {""}
+    refs |= {asked, answer.turn if answer else "", *known} - {""}
     body = {
         "query": recall.query.text,
         "keywords": list(recall.keywords),

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "nyima"
 FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = ("domain", "engines", "adapters", "app", "assistant", "interfaces")
-ASSISTANT = {"assistant", "memory", "bridge", "traces", "statistics", "tools"}
+ASSISTANT = {"assistant", "memory", "opening", "bridge", "traces", "statistics", "tools"}
 BROAD = {
     "interfaces/cli/common.py": 1,  # the command runner: any failure becomes a message and an exit code
     "engines/ingest.py": 1,  # the job runner: any failure stays with its job

@@ -105,6 +105,9 @@ def test_import_and_export_go_round(cli: Cli, tmp_path: Path) -> None:
     other = Cli(tmp_path / "other.db")
     assert other.json("import", str(out))["new"] == 2
     assert other.json("recall", "what is my cat called")["kept"][0]["text"] == "Karen: My cat is called Nyima"
+    assert other("export").stdout == cli("export").stdout
+    assert other.json("import", str(out))["new"] == 0
+    assert other("export").stdout == cli("export").stdout
 
 
 def test_a_scripted_chat_prints_one_json_line_a_turn(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,6 +166,11 @@ def test_a_chat_from_standard_input(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
         (["recall", "x", "--as-of", "soon"], 2, "no date"),
         (["import", "/nowhere/at/all"], 2, "does not exist"),
         (["export", "--format", "pdf"], 2, "jsonl or markdown"),
+        (["export", "--format", "markdown", "--json"], 2, "no JSON"),
+        (["memories", "--kind", "facts"], 2, "choose from"),
+        (["recall", "x", "--kind", "facts"], 2, "choose from"),
+        (["forget", "--all"], 1, "nothing was changed"),
+        (["chat", "--model", "none"], 4, "a chat needs one"),
         (["models", "verify", "nothing"], 3, "minilm-l6-int8"),
         (["eval", "retrieval", "locomo", "/nowhere"], 2, "does not exist"),
         (["chat", "--script", "/nowhere.txt"], 2, "cannot be read"),

@@ -317,9 +317,9 @@ class SqliteStore:
             state = "parked" if retry_at is None else "queued"
             with self._transaction() as db:
                 db.execute(
-                    "UPDATE jobs SET state = ?, attempts = attempts + 1, error = ?, due = ?, lease_until = 0"
+                    "UPDATE jobs SET state = ?, attempts = ?, error = ?, due = ?, lease_until = 0"
                     " WHERE scope = ? AND id = ?",
-                    (state, error, micros(retry_at) or 0, self._number(scope), job.id),
+                    (state, job.attempts + 1, error, micros(retry_at) or 0, self._number(scope), job.id),
                 )
 
         await self._run(work)

@@ -95,12 +95,19 @@ def _migrate(db: sqlite3.Connection) -> None:
 
 
 def erase(db: sqlite3.Connection, n: int, id: str, what: str) -> None:
-    """Delete a record, a turn or a session with all rows that mention it."""
+    """Delete a record, a turn, a session or an event with all rows that mention it; or
+    everything of the scope."""
+    if what == "scope":
+        for table in ("sessions", "turns", "records", "vectors", "links", "changes", "jobs", "events", "event_refs"):
+            db.execute(f"DELETE FROM {table} WHERE scope = ?", (n,))
+        sqlite_search.drop_text(db, n)
+        sqlite_search.ensure_text(db, n)
+        return
     if what == "session":
         db.execute("DELETE FROM sessions WHERE scope = ? AND id = ?", (n, id))
     elif what == "turn":
         db.execute("DELETE FROM turns WHERE scope = ? AND id = ?", (n, id))
-    else:
+    elif what == "record":
         row = db.execute("SELECT n, kind FROM records WHERE scope = ? AND id = ?", (n, id)).fetchone()
         if row is not None:
             db.execute("DELETE FROM vectors WHERE n = ?", row[:1])
@@ -108,8 +115,12 @@ def erase(db: sqlite3.Connection, n: int, id: str, what: str) -> None:
             db.execute("DELETE FROM records WHERE n = ?", row[:1])
     db.execute("DELETE FROM links WHERE scope = ? AND (parent = ? OR child = ?)", (n, id, id))
     db.execute("DELETE FROM jobs WHERE scope = ? AND subject = ?", (n, id))
-    db.execute("DELETE FROM events WHERE n IN (SELECT n FROM event_refs WHERE scope = ? AND ref = ?)", (n, id))
-    db.execute("DELETE FROM event_refs WHERE scope = ? AND ref = ?", (n, id))
+    events = db.execute(
+        "SELECT n FROM event_refs WHERE scope = ? AND ref = ? UNION SELECT n FROM events WHERE scope = ? AND id = ?",
+        (n, id, n, id),
+    ).fetchall()
+    db.executemany("DELETE FROM events WHERE n = ?", events)
+    db.executemany("DELETE FROM event_refs WHERE n = ?", events)
     db.execute("UPDATE changes SET reason = '' WHERE scope = ? AND (id = ? OR successor = ?)", (n, id, id))
 
 

@@ -198,7 +198,9 @@ def add_jobs(db: sqlite3.Connection, n: int, jobs: Sequence[Job]) -> None:
 def finish(db: sqlite3.Connection, n: int, jobs: Sequence[Job], events: Sequence[Event], close: str | None) -> None:
     """Close a job, log events and queue jobs."""
     if close is not None:
-        db.execute("UPDATE jobs SET state = 'done', error = '' WHERE scope = ? AND id = ?", (n, close))
+        sql = "UPDATE jobs SET state = 'done', error = '' WHERE scope = ? AND id = ?"
+        if not db.execute(sql, (n, close)).rowcount:
+            raise NotFound(f"job {close!r} is gone: what it was about was erased in the meantime")
     for event in events:
         add_event(db, n, event)
     add_jobs(db, n, jobs)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nyima.adapters.schema import from_micros, micros
 from nyima.domain.ports import Hit, Probe
-from nyima.domain.text import content_words, segment
+from nyima.domain.text import content_words, fold, segment
 
 __all__ = ["Matrices", "add_text", "drop_text", "ensure_text", "remove_text", "search_words"]
 
@@ -51,7 +51,7 @@ def ensure_text(db: sqlite3.Connection, scope: int) -> None:
 
 def add_text(db: sqlite3.Connection, scope: int, n: int, kind: str, text: str) -> None:
     """Index a text under the row number of its record."""
-    db.execute(f"INSERT INTO {_table(scope, _group(kind))}(rowid, x) VALUES (?, ?)", (n, segment(text)))
+    db.execute(f"INSERT INTO {_table(scope, _group(kind))}(rowid, x) VALUES (?, ?)", (n, fold(segment(text))))
 
 
 def remove_text(db: sqlite3.Connection, scope: int, n: int, kind: str) -> None:

@@ -40,8 +40,8 @@ class Retire:
 
 @dataclass(frozen=True, slots=True)
 class Erase:
-    """Remove for good what ``id`` names (``what`` is record, turn or session), with
-    every trace, queued job and index row that mentions it."""
+    """Remove for good what ``id`` names (``what`` is record, turn, session or event), with
+    every trace, queued job and index row that mentions it; ``scope`` is everything."""
 
     id: str
     what: str = "record"

@@ -158,7 +158,7 @@ class Store(Protocol):
         """Apply a delta in one transaction, queue jobs, log events and mark job
         ``close`` as done. Returns the new revision. Raises Conflict when ``expect``
         is not the current revision or when a record to close is closed already, NotFound
-        when it does not exist; then nothing is changed."""
+        when it or job ``close`` does not exist; then nothing is changed."""
         ...
 
     async def revision(self, scope: Scope) -> int:
@@ -214,7 +214,8 @@ class Store(Protocol):
         ...
 
     async def settle(self, scope: Scope, job: Job, *, retry_at: datetime | None, error: str) -> None:
-        """Put a failed job back until ``retry_at``, or park it when that is None."""
+        """Put a failed job back until ``retry_at``, or park it when that is None; its
+        attempts become those of ``job`` and one."""
         ...
 
     async def log(self, scope: Scope, event: Event) -> None:

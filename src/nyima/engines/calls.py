@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -115,10 +115,14 @@ class Caller:
             return
         spent = await self.spent(scope)
         if self.limits.calls and spent.calls >= self.limits.calls:
-            raise BudgetSpent(f"{spent.calls} calls in 24 hours; the limit is {self.limits.calls}: raise budget.calls")
+            raise BudgetSpent(
+                f"{spent.calls} calls in 24 hours; the limit is {self.limits.calls}: raise calls_per_day in the settings"
+            )
         used = spent.prompt + spent.completion
         if self.limits.tokens and used >= self.limits.tokens:
-            raise BudgetSpent(f"{used:,} tokens in 24 hours; the limit is {self.limits.tokens:,}: raise budget.tokens")
+            raise BudgetSpent(
+                f"{used:,} tokens in 24 hours; the limit is {self.limits.tokens:,}: raise tokens_per_day in the settings"
+            )
 
     async def _note(self, scope: Scope, job: str, usage: Usage, outcome: str, seconds: float) -> None:
         if self.private:
@@ -139,8 +143,3 @@ class Caller:
 def usage_of(body: Mapping[str, Any]) -> Usage:
     """The usage that a ledger line holds."""
     return Usage(body["calls"], body["prompt"], body["cached"], body["completion"])
-
-
-def privately(caller: Caller) -> Caller:
-    """The same model without a ledger."""
-    return replace(caller, private=True)

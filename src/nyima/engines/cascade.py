@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from nyima.domain.changes import Add, Change, Delta, Erase
 from nyima.domain.conversation import Role, Scope, Turn
-from nyima.domain.memory import Interval, MemoryRecord, Note, Summary
+from nyima.domain.memory import Interval, MemoryRecord, Note, ProfileFact, Summary
 from nyima.domain.ports import Clock, Job, RecordFilter, Store
 from nyima.domain.text import content_words, fold, sentences
 from nyima.engines.strategies.common import follow_up
@@ -18,6 +18,8 @@ __all__ = ["Cascade", "Receipt"]
 
 _SHARED_WORDS = 1
 _NEEDLE = 24
+_LEAST_VALUE = 5
+_MOST_NEEDLES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +78,12 @@ class Cascade:
         changes: list[Change] = [Erase(id) for id in doomed.records]
         changes += [Erase(id, "turn") for id in doomed.turns]
         changes += [Erase(id, "session") for id in sessions]
+        quoting = await self._quoting(scope, needles)
+        doomed.traces += len(quoting)
+        changes += [Erase(id, "event") for id in quoting]
         jobs_before = len(await self.store.jobs(scope))
-        await self.store.commit(scope, Delta((*changes, *doomed.restored), "forget"))
-        jobs_after = len(await self.store.jobs(scope))
-        if doomed.again:
-            await self.store.commit(scope, Delta(), jobs=doomed.again)
+        await self.store.commit(scope, Delta((*changes, *doomed.restored), "forget"), jobs=doomed.again)
+        jobs_after = len(await self.store.jobs(scope)) - len(doomed.again)
         report = await self.store.scrub(needles)
         return Receipt(
             erased=dict(Counter(r.kind for r in doomed.records.values())),
@@ -90,6 +93,27 @@ class Cascade:
             files_scanned=report["files_scanned"],
             bytes_found=report["bytes_found"],
         )
+
+    async def erase_all(self, scope: Scope) -> Receipt:
+        """Erase everything of the scope."""
+        doomed = _Doomed()
+        doomed.turns = {t.id: t for t in await self.store.turns(scope)}
+        doomed.records = {r.id: r for r in await self.store.records(scope, RecordFilter(retired=True))}
+        needles = (await self._needles(scope, doomed))[:_MOST_NEEDLES]
+        also = {
+            "traces": len(await self.store.events(scope, "recall")),
+            "jobs": len(await self.store.jobs(scope)),
+            "sessions": len(await self.store.sessions(scope)),
+        }
+        await self.store.commit(scope, Delta((Erase("*", "scope"),), "forget"))
+        report = await self.store.scrub(needles)
+        erased = dict(Counter(r.kind for r in doomed.records.values()))
+        return Receipt(erased, 0, len(doomed.turns), also, report["files_scanned"], report["bytes_found"])
+
+    async def _quoting(self, scope: Scope, needles: Sequence[str]) -> list[str]:
+        """The traces that hold a piece of what is erased, such as a query that found nothing."""
+        events = await self.store.events(scope, "recall")
+        return [e.id for e in events if any(n in str(e.body) for n in needles)]
 
     def _sources(self, record: MemoryRecord) -> tuple[str, ...]:
         """The turns that say what a record says: of a note its own turn, of a summary none."""
@@ -126,7 +150,8 @@ class Cascade:
         return [r for r in replies if r.role is Role.ASSISTANT]
 
     async def _derived(self, scope: Scope, doomed: _Doomed) -> None:
-        sources = tuple({*doomed.turns, *(id for id, r in doomed.records.items() if isinstance(r, Summary))})
+        await self._versions(scope, doomed)
+        sources = tuple({*doomed.turns, *doomed.records})
         found = await self.store.records(scope, RecordFilter(turns=sources, retired=True)) if sources else []
         chain_from: Summary | None = None
         for record in found:
@@ -143,6 +168,18 @@ class Cascade:
             await self._refold(scope, doomed, chain_from)
         for id in (*doomed.turns, *doomed.records):
             doomed.traces += len(await self.store.events(scope, "recall", ref=id))
+
+    async def _versions(self, scope: Scope, doomed: _Doomed) -> None:
+        """The earlier versions of what the user's own hand revised."""
+        todo = list(doomed.records.values())
+        while todo:
+            record = todo.pop()
+            if record.provenance.writer != "user" or not record.supersedes:
+                continue
+            for older in await self.store.records(scope, RecordFilter(ids=(record.supersedes,), retired=True)):
+                if older.id not in doomed.records:
+                    doomed.records[older.id] = older
+                    todo.append(older)
 
     async def _session_again(self, scope: Scope, doomed: _Doomed, record: Summary, kind: str) -> None:
         for session in record.covers[-1:]:
@@ -182,13 +219,15 @@ class Cascade:
         for text in (*(t.text for t in doomed.turns.values()), *(r.text for r in doomed.records.values())):
             for sentence in sentences(text)[:50]:
                 pieces |= {sentence[i : i + _NEEDLE] for i in range(0, len(sentence) - 11, _NEEDLE)}
+        values = (r.value for r in doomed.records.values() if isinstance(r, ProfileFact))
+        pieces |= {value for value in values if len(value) >= _LEAST_VALUE}
         if not pieces:
             return []
         stay: list[str] = [t.text for t in await self.store.turns(scope) if t.id not in doomed.turns]
         records = await self.store.records(scope, RecordFilter(retired=True))
         stay += [r.text for r in records if r.id not in doomed.records]
         everything = "\n".join(stay)
-        return sorted(p for p in pieces if len(p.strip()) >= 12 and p not in everything)
+        return sorted(p for p in pieces if len(p.strip()) >= _LEAST_VALUE and p not in everything)
 
 
 def _repeats(reply: str, said: str) -> bool:

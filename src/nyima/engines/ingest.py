@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +36,7 @@ Progress = Callable[[str, int], None]
 def turn_id(*parts: str) -> str:
     """An id for a turn: from its source when there are parts, else a new one."""
     if parts:
-        return "t-" + hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:20]
+        return "t-" + hashlib.sha256("\x1f".join(parts).encode("utf-8", "replace")).hexdigest()[:20]
     return "t-" + uuid.uuid4().hex[:20]
 
 
@@ -69,7 +70,7 @@ class Ingest:
         recipe's writers for each user turn."""
         jobs = [job for turn in turns if owed and turn.role is Role.USER for job in self._jobs(turn, recipe)]
         delta = episodes(turns, self.clock.now()) if "history" in recipe.writers else Delta()
-        return await self.store.append(scope, session, turns, delta=merge((delta, extra or Delta())), jobs=jobs)
+        return await self.store.append(scope, session, turns, delta=merge((extra or Delta(), delta)), jobs=jobs)
 
     def _jobs(self, turn: Turn, recipe: Recipe) -> list[Job]:
         if not turn.text.strip() or recipe.gate == "off":
@@ -78,7 +79,7 @@ class Ingest:
 
     async def answered(
         self, scope: Scope, session: Session, said: Turn, reply: Turn, notes: Notes, recipe: Recipe, trace: Event | None
-    ) -> Turn:
+    ) -> None:
         """Store a reply with its notes; closes the job that was opened with the user's
         turn, unless the notes are missing, when it stays for the worker."""
         events = [trace] if trace else []
@@ -95,8 +96,8 @@ class Ingest:
             if notes.remember and "conditional" in recipe.writers:
                 jobs.append(follow_up("note", said.id, recipe.name))
         delta = episodes([reply], self.clock.now()) if "history" in recipe.writers else Delta()
-        stored = await self.store.append(scope, session, [reply], delta=delta, jobs=jobs, events=events, close=close)
-        return stored[0]
+        with contextlib.suppress(NotFound):  # the user's turn was erased while the reply came
+            await self.store.append(scope, session, [reply], delta=delta, jobs=jobs, events=events, close=close)
 
     async def end(self, scope: Scope, session: Session, recipe: Recipe, *, owed: bool = True) -> Session:
         """End a session; when ``owed``, its writers become jobs. Ending twice changes
@@ -132,7 +133,9 @@ class Ingest:
         try:
             await self._do(scope, job)
         except NotFound:
-            await self.store.commit(scope, Delta(), close=job.id)
+            # What the job was about was erased: nothing is owed any more.
+            with contextlib.suppress(NotFound):
+                await self.store.commit(scope, Delta(), close=job.id)
         except asyncio.CancelledError:
             await self.store.settle(scope, replace(job, attempts=job.attempts - 1), retry_at=self.clock.now(), error="")
             raise
@@ -181,7 +184,8 @@ class Ingest:
             if job is None:
                 break
             done += 1
-        await self.index(scope)
+        with contextlib.suppress(ModelError):  # vectors are derived: the next recall tries again, and says so
+            await self.index(scope)
         left = await self.store.jobs(scope, ("queued", "leased", "parked"))
         parked = sum(job.state == "parked" for job in left)
         return {"done": done, "waiting": len(left) - parked, "parked": parked}

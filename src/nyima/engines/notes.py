@@ -19,6 +19,7 @@ from typing import Any, cast
 
 import json_repair
 
+from nyima.domain.conversation import clean_text
 from nyima.domain.evidence import Notes
 
 __all__ = ["ReplyStream", "parse_facts", "render_notes", "render_reply"]
@@ -241,7 +242,7 @@ def parse_facts(data: object) -> tuple[tuple[str, str], ...]:
                 take(key, v)
         elif isinstance(value, str | int | float) and key:
             text = str(value).strip().lower() if isinstance(value, bool) else str(value).strip()
-            found.append((key, text[:_LONGEST_VALUE]))
+            found.append((clean_text(key), clean_text(text[:_LONGEST_VALUE])))
         elif value is None and key:
             found.append((key, "None"))
 

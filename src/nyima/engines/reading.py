@@ -69,10 +69,12 @@ class Shot:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What stands in the system message for a whole session."""
+    """What stands in the system message for a whole session; ``refs`` are the records
+    that it comes from."""
 
     profile: Profile = Profile()
     summary: str = ""
+    refs: tuple[str, ...] = ()
 
 
 def quoted(evidence: Sequence[Evidence], room: int) -> str:

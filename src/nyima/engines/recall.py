@@ -13,6 +13,7 @@ from nyima.domain.evidence import Budget, Evidence, Plan, Query, Recall, Step
 from nyima.domain.memory import Episode
 from nyima.domain.ports import Embedder, Judge, Planner, RecordFilter, Retriever, Selector, Store, Vector
 from nyima.engines.ranking import deduplicate, select
+from nyima.engines.strategies.retrievers import KINDS_OF
 from nyima.engines.timeexpr import period_of
 from nyima.errors import EmbedderMismatch, ModelError
 
@@ -76,7 +77,10 @@ class AllPlanner:
     async def plan(self, scope: Scope, query: Query) -> Plan:
         """A step a source; kinds that the query excludes are left out."""
         del scope
-        return tuple(Step(name, query, k) for name, k in self.steps)
+        wanted = set(query.kinds)
+        return tuple(
+            Step(name, query, k) for name, k in self.steps if not wanted or wanted & set(KINDS_OF.get(name, ()))
+        )
 
 
 @dataclass(frozen=True, slots=True)

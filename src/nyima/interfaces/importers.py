@@ -136,7 +136,7 @@ def _timed(turns: list[tuple[str, Role, str, datetime | None]], begin: datetime 
     out: list[Said] = []
     for id, role, text, at in turns:
         last = at if at and at >= last else last + timedelta(seconds=1)
-        origin = Origin.IMPORT if role is Role.USER else Origin(role.value)
+        origin = {Role.USER: Origin.IMPORT, Role.ASSISTANT: Origin.ASSISTANT}.get(role, Origin.TOOL)
         out.append(Said(text, role, last, origin=origin, id=id))
     return tuple(out)
 
@@ -197,8 +197,9 @@ def _claude(name: str, number: int, item: dict[str, Any]) -> Conversation:
 
 
 def _lines(path: Path) -> list[str]:
+    """Split at line feeds alone: a text may hold other line separators."""
     try:
-        return path.read_text("utf-8-sig").splitlines()
+        return [line.rstrip("\r") for line in path.read_text("utf-8-sig").split("\n")]
     except (UnicodeDecodeError, OSError) as error:
         raise InputError(f"{path} cannot be read as UTF-8 text: {error}") from error
 
@@ -218,7 +219,6 @@ def _jsonl(path: Path) -> Iterator[Conversation]:
                 continue
             text = row.get("text", row.get("content"))
             role = Role(row.get("role", "user"))
-            origin = Origin.IMPORT if role is Role.USER else Origin(role.value.replace("system", "tool"))
         except (ValueError, AttributeError, TypeError, KeyError) as error:
             raise InputError(f"{path}, line {number}: {error}: each line is an object with role and text") from error
         if not isinstance(text, str) or not text.strip():
@@ -226,7 +226,7 @@ def _jsonl(path: Path) -> Iterator[Conversation]:
             continue
         session = str(row.get("session") or path.stem)
         said = Said(
-            text, role, _moment(row.get("at")), str(row.get("speaker") or ""), origin, str(row.get("id") or number)
+            text, role, _moment(row.get("at")), str(row.get("speaker") or ""), None, str(row.get("id") or number)
         )
         sessions.setdefault(session, []).append(said)
     for index, (session, turns) in enumerate(sessions.items()):

@@ -106,8 +106,10 @@ class MemoryStore:
         return shelf.revision
 
     def _finish(self, shelf: _Shelf, jobs: Sequence[Job], events: Sequence[Event], close: str | None) -> None:
-        if close in shelf.jobs:
-            held = shelf.jobs[close]
+        if close is not None:
+            held = shelf.jobs.get(close)
+            if held is None:
+                raise NotFound(f"job {close!r} is gone: what it was about was erased in the meantime")
             held.job = replace(held.job, state="done", error="")
         for event in events:
             shelf.events.setdefault(event.id, event)
@@ -156,7 +158,12 @@ class MemoryStore:
         shelf.records[id] = replace(old, valid=valid, recorded=ended, stale=stale)
 
     def _erase(self, shelf: _Shelf, id: str, what: str) -> None:
-        {"session": shelf.sessions, "turn": shelf.turns}.get(what, shelf.records).pop(id, None)  # type: ignore[attr-defined]
+        if what == "scope":
+            for part in (shelf.sessions, shelf.turns, shelf.records, shelf.vectors, shelf.jobs, shelf.events):
+                part.clear()
+            shelf.changes.clear()
+            return
+        {"session": shelf.sessions, "turn": shelf.turns, "event": shelf.events}.get(what, shelf.records).pop(id, None)  # type: ignore[attr-defined]
         if what == "record":
             shelf.vectors.pop(id, None)
         shelf.jobs = {k: j for k, j in shelf.jobs.items() if j.job.subject != id}
@@ -242,7 +249,7 @@ class MemoryStore:
         held = self._of(scope).jobs.get(job.id)
         if held is not None:
             state = "parked" if retry_at is None else "queued"
-            held.job = replace(held.job, state=state, attempts=held.job.attempts + 1, error=error)
+            held.job = replace(held.job, state=state, attempts=job.attempts + 1, error=error)
             held.due = retry_at or _EPOCH
 
     async def log(self, scope: Scope, event: Event) -> None:

@@ -110,6 +110,7 @@ class RecursiveWriter:
         session, turns = await self.desk.session(scope, job.subject)
         if not any(t.role is Role.USER and t.text.strip() for t in turns):
             return Written()
+        revision = await self.desk.store.revision(scope)
         last = await running(self.desk, scope)
         if last is not None and session.id in last.covers:
             return Written()
@@ -122,7 +123,7 @@ class RecursiveWriter:
             return Written()
         record = _summary(session, turns, "running", body, made, self.desk)
         if last is None:
-            return Written(Delta((Add(record),), by="recursive"))
+            return Written(Delta((Add(record),), by="recursive"), expect=revision)
         successor = self._after(record, last)
         return Written(Delta((Revise(last.id, successor, "session ended"),), by="recursive"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -95,7 +96,7 @@ async def reindex(
 
 
 async def work(common: Common) -> None:
-    """Do the work that is owed (notes, summaries, profiles), then end."""
+    """Do the work that is owed (notes, summaries, profiles), also what was given up, then end."""
     from nyima.interfaces.cli.chat import drain_with_progress
     from nyima.interfaces.cli.common import ensure_packs
     from nyima.memory import Memory
@@ -105,6 +106,9 @@ async def work(common: Common) -> None:
     memory = await Memory.open(settings.db, user=settings.user, model=None, embedder=settings.embedder)
     try:
         await memory.ingest.end_silent(memory.scope, memory.parts.recipe)
+        for job in await memory.store.jobs(memory.scope, ("parked",)):
+            now = memory.parts.clock.now()
+            await memory.store.settle(memory.scope, replace(job, attempts=-1), retry_at=now, error=job.error)
         done = await drain_with_progress(memory.drain)
     finally:
         await memory.close()

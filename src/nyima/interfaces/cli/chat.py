@@ -7,16 +7,17 @@ import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nyima.domain.evidence import Answer, Usage
-from nyima.errors import InputError, ModelError, NotFound, NyimaError
+from nyima.errors import InputError, ModelError, NoModel, NotFound, NyimaError
 from nyima.interfaces.cli.common import Common, command, console, ensure_packs, say
 from nyima.interfaces.cli.memories import show_evidence, show_receipt, show_trace
-from nyima.traces import evidence_to_dict, plan_to_list
+from nyima.traces import evidence_to_dict, plan_to_list, trace_event
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -198,6 +199,13 @@ async def _lines(assistant: Assistant) -> AsyncIterator[str]:
         yield text
 
 
+async def _last_trace(assistant: Assistant) -> dict[str, Any]:
+    """The trace of the last reply; a private one is in no file."""
+    if assistant.last is not None:
+        return dict(trace_event(assistant.last.recall, datetime.now(UTC), assistant.last).body)
+    return dict((await assistant.memory.explain("last")).trace or {})
+
+
 async def _command(talk: _Talk, line: str) -> None:
     """A line that begins with a slash."""
     out = console()
@@ -206,8 +214,7 @@ async def _command(talk: _Talk, line: str) -> None:
     memory = talk.assistant.memory
     match name:
         case "/why":
-            trace = (await memory.explain("last")).trace
-            show_trace(out, dict(trace or {}))
+            show_trace(out, await _last_trace(talk.assistant))
         case "/recall":
             show_evidence(out, [evidence_to_dict(e) for e in (await memory.recall(rest)).kept])
         case "/profile":
@@ -217,8 +224,7 @@ async def _command(talk: _Talk, line: str) -> None:
             found = await memory.meant(rest)
             show_evidence(out, [evidence_to_dict(e) for e in found])
             if found and typer.confirm("Erase this for good, with the turns it came from?"):
-                show_receipt(out, await memory.forget(*(e.record_id for e in found)))
-                talk.assistant.refresh()
+                show_receipt(out, await talk.assistant.forget(*(e.record_id for e in found)))
         case "/private":
             if not talk.assistant.private:
                 await talk.assistant.end_session()
@@ -261,6 +267,7 @@ async def _interactive(talk: _Talk) -> None:
 
     assistant = talk.assistant
     start = await talk.before()
+    failed: ModelError | None = None
 
     def write(piece: str) -> None:
         sys.stdout.write(piece)
@@ -289,8 +296,11 @@ async def _interactive(talk: _Talk) -> None:
                     f"       extracted: remember {answer.notes.remember}, facts {dict(answer.notes.facts)}",
                     file=sys.stderr,
                 )
-        except (ModelError, InputError, NotFound) as error:
-            print(f"\nnyima: {error}; what you said is kept", file=sys.stderr)
+        except ModelError as error:
+            failed = error
+            print(f"\nnyima: {error}{'' if assistant.private else '; what you said is kept'}", file=sys.stderr)
+        except (InputError, NotFound, typer.Abort) as error:
+            print(f"nyima: {str(error) or 'not confirmed; nothing was changed'}", file=sys.stderr)
         if is_goodbye(text):
             break
     if not assistant.private:
@@ -298,6 +308,8 @@ async def _interactive(talk: _Talk) -> None:
         _session_line(talk, done)
         if talk.common.debug:
             print(f"       profile: {done['profile']}", file=sys.stderr)
+    if failed is not None and not sys.stdin.isatty():
+        raise typer.Exit(failed.exit_code)
 
 
 async def chat(
@@ -319,6 +331,8 @@ async def chat(
             lines = script.read_text("utf-8").split("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{script} cannot be read: {error}: give a text file in UTF-8") from error
+    if settings.model == "none":
+        raise NoModel("the model is set to 'none', and a chat needs one: unset NYIMA_MODEL, or name another")
     ensure_packs(settings, "embed", "chat")
     assistant = await Assistant.open(
         settings.db,
@@ -329,6 +343,8 @@ async def chat(
     )
     assistant.private = private
     talk = _Talk(assistant, common)
+    if common.json and script is None:
+        script, lines = Path("-"), sys.stdin.read().split("\n")
     try:
         if script is not None:
             await _script(talk, lines)

@@ -117,6 +117,8 @@ def run_guarded(work: Callable[[], Awaitable[None]], *, debug: bool) -> None:
         _fail(str(error), error.exit_code, debug=debug)
     except KeyboardInterrupt:
         _fail("stopped; what was said or fetched so far is kept", 130, debug=False)
+    except typer.Abort:
+        _fail("not confirmed; nothing was changed", 1, debug=False)
     except BrokenPipeError:
         sys.stderr.close()
         raise typer.Exit(141) from None

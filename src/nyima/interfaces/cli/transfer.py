@@ -14,6 +14,7 @@ from nyima.domain.text import tokens
 from nyima.errors import InputError
 from nyima.interfaces.cli.common import Common, command, console, ensure_packs, say
 from nyima.interfaces.importers import FORMATS, read_conversations
+from nyima.interfaces.restore import is_export, restore
 
 if TYPE_CHECKING:
     from nyima.memory import Memory
@@ -57,6 +58,8 @@ async def _bring_in(memory: Memory, file: Path, format: str | None) -> dict[str,
 
     sessions, turns, skipped, ids = 0, 0, 0, list[str]()
     before = len(await memory.turns())
+    if is_export(file):
+        return await restore(memory, file)
     conversations = await asyncio.to_thread(lambda: list(read_conversations(file, format)))
     with Progress(console=console(err=True), transient=True) as progress:
         bar = progress.add_task("reading", total=len(conversations))
@@ -65,7 +68,7 @@ async def _bring_in(memory: Memory, file: Path, format: str | None) -> dict[str,
             skipped += one.skipped
             if not one.turns:
                 continue
-            await memory.remember(one.turns, session=one.id, owed=False)
+            await memory.remember(one.turns, session=one.id, title=one.title, owed=False)
             (session,) = await memory.store.sessions(memory.scope, ids=(one.id,))
             await memory.ingest.end(memory.scope, session, memory.parts.recipe, owed=False)
             sessions += 1
@@ -112,7 +115,9 @@ async def export(
     """Take everything out: lossless JSON lines, or Markdown to read."""
     memory = await common.memory(embedder="none")
     try:
-        if format == "jsonl" or common.json:
+        if format == "markdown" and common.json:
+            raise InputError("Markdown is no JSON: leave --json out, or choose --format jsonl")
+        if format == "jsonl":
             lines = await _jsonl(memory)
         elif format == "markdown":
             lines = await _markdown(memory)

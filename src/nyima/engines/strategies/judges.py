@@ -39,6 +39,8 @@ class ReflectingJudge:
     async def judge(self, scope: Scope, query: Query, evidence: Sequence[Evidence], *, last: bool) -> Judgement:
         """The selected evidence, or all of it with keywords. An answer that cannot be
         read keeps all."""
+        if not evidence:
+            return Judgement(())  # an empty memory needs no call to be seen through
         shown = list(evidence[: self.most])
         lines = [f"{i}. {cut_tokens(e.text, self.size)}" for i, e in enumerate(shown, 1)]
         given = ReflectIn("\n".join(lines) or "none", cut_tokens(query.text, 150))

@@ -260,7 +260,7 @@ class Assistant:
         """What the memory has on a message, without what the dialogue shows anyway."""
         parts = self.memory.parts
         query = Query(said.text, parts.clock.now(), session=said.session if whole else None)
-        if not self.recipe.sources:
+        if not self.recipe.sources or is_goodbye(said.text):
             return Recall(query)
         if not self.private:
             with contextlib.suppress(ModelError):  # then the recall is by words, and its trace says so

@@ -258,3 +258,20 @@ def test_the_program_runs_as_a_process(db: Path) -> None:
     )
     assert json.loads(found.stdout)["kept"]
     assert found.stderr == ""
+
+
+def test_enriching_an_import_says_the_cost_and_makes_notes(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = tmp_path / "talk.txt"
+    talk.write_text("Karen: I live in Moab with my parrot\nAssistant: Lovely\n", "utf-8")
+    gate = '{"remember": true, "facts": {"location": "Moab"}}'
+    note = '{"context": "", "knowledge": "The user lives in Moab with a parrot.", "facts": {}}'
+    with openai_server(plan=[gate, '{"text": "The user lives in Moab."}', note]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert "about 4 model calls" in cli("import", str(talk), "--enrich", input="n\n").output
+        assert server.requests == []
+        done = cli.json("import", str(talk), "--enrich")
+    assert (done["new"], done["estimated_calls"], done["waiting"], done["parked"]) == (0, 4, 0, 0)
+    assert cli.json("profile")["profile"] == {"location": "Moab"}
+    assert len(cli.json("memories", "--kind", "note")["records"]) == 1

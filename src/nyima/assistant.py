@@ -100,7 +100,7 @@ class Assistant:
         ``model`` is an object, a model's name, a pack's name, or None for what the
         settings say. ``tools`` are Python functions that the assistant may call; None
         takes the settings' (a calculator and the clock). Sessions that fell silent are
-        ended on opening. Raises StoreError, PackError, NoModel or ConfigError.
+        ended when the first session begins. Raises StoreError, PackError, NoModel or ConfigError.
         """
 
         async def start() -> Assistant:
@@ -238,7 +238,7 @@ class Assistant:
                     made.first = made.first or time.perf_counter() - started
                     yield visible
             wish = made.stream.call()
-            if wish is None and (made.stream.reply() or made.finish == "cancelled"):
+            if wish is None and made.stream.reply():
                 return
             if wish is None:
                 if silent:

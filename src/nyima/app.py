@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nyima.domain.conversation import Scope
-from nyima.domain.ports import ChatModel, Clock, Embedder, Store, Writer
+from nyima.domain.ports import ChatModel, Clock, Embedder, Judge, Store, Writer
 from nyima.errors import ConfigError, NoModel, PackError
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class Settings:
     model: str = ""
     writer_model: str = ""
     embedder: str = _EMBED_PACK
+    query_embedder: str = ""
     cache: Path = field(default_factory=lambda: _default("cache"))
     base_url: str = ""
     api_key: str = field(default="", repr=False)
@@ -222,22 +223,23 @@ def _first_model(url: str, key: str) -> str:
         return ""
 
 
-def find_embedder(settings: Settings) -> Embedder | None:
-    """The embedder, None when it is set to ``none``. A pack must have been pulled."""
+def find_embedder(settings: Settings, name: str | None = None) -> Embedder | None:
+    """The embedder (or the named one), None for ``none``. A pack must have been pulled."""
     from nyima.adapters.embedders import OnnxEmbedder, OpenAIEmbedder
     from nyima.adapters.openai_chat import Endpoint
     from nyima.adapters.packs import packs
 
-    if settings.embedder == "none":
+    name = name or settings.embedder
+    if name == "none":
         return None
-    if settings.embedder in packs():
+    if name in packs():
         pack = shelf(settings)
-        files = pack.files(settings.embedder)
-        damaged = pack.verify(settings.embedder)
+        files = pack.files(name)
+        damaged = pack.verify(name)
         if damaged:
-            raise PackError(f"{', '.join(damaged)} is damaged: run `nyima models pull {settings.embedder}`")
-        return OnnxEmbedder(files, settings.embedder)
-    return OpenAIEmbedder(settings.embedder, Endpoint(settings.base_url or None, settings.api_key or None))
+            raise PackError(f"{', '.join(damaged)} is damaged: run `nyima models pull {name}`")
+        return OnnxEmbedder(files, name)
+    return OpenAIEmbedder(name, Endpoint(settings.base_url or None, settings.api_key or None))
 
 
 @dataclass(slots=True)
@@ -255,6 +257,7 @@ class Parts:
     recipe: Recipe
     persona: str
     private: bool = False
+    queries: Embedder | None = None
 
     def caller(self, chat: ChatModel | None) -> Caller | None:
         """A model with ledger and budget."""
@@ -270,6 +273,7 @@ class Parts:
     def writer(self, kind: str, recipe_name: str) -> Writer:
         """The writer of a kind of job."""
         from nyima.engines.recipes import recipe_named
+        from nyima.engines.strategies.baselines import MemoChatWriter, MemoryBankWriter
         from nyima.engines.strategies.common import Desk
         from nyima.engines.strategies.conditional import GateWriter, NoteWriter
         from nyima.engines.strategies.profile import ProfileWriter
@@ -285,6 +289,8 @@ class Parts:
             "summary": lambda: SummaryWriter(desk),
             "recursive": lambda: RecursiveWriter(desk),
             "profile": lambda: ProfileWriter(desk),
+            "memorybank": lambda: MemoryBankWriter(desk),
+            "memochat": lambda: MemoChatWriter(desk),
         }
         if kind not in makers:
             raise ConfigError(f"a job of kind {kind!r} is owed that this version cannot do: install a newer Nyima")
@@ -294,27 +300,39 @@ class Parts:
         """Embeds the words of one recall."""
         from nyima.engines.recall import QueryEmbedder
 
-        return QueryEmbedder(self.embedder)
+        return QueryEmbedder(self.queries or self.embedder)
 
     def recaller(self, recipe: Recipe, *, k: int | None = None) -> Recaller:
         """The read path of a recipe; with ``k`` each source may bring that many."""
         from nyima.engines.recall import AllPlanner, BudgetSelector, Recaller
-        from nyima.engines.strategies.judges import ReflectingJudge, ScoreJudge
+        from nyima.engines.strategies.baselines import FadingRetriever, MemoRetriever
         from nyima.engines.strategies.retrievers import PersonaRetriever, SearchRetriever
 
         vectors = self.query_embedder()
         retrievers: dict[str, Any] = {
-            s.name: SearchRetriever(self.store, vectors, s.how, s.weights) for s in recipe.sources
+            s.name: MemoRetriever(self.store)
+            if s.how == "all"
+            else SearchRetriever(self.store, vectors, s.how, s.weights)
+            for s in recipe.sources
         }
+        if recipe.fading:
+            retrievers = {name: FadingRetriever(inner, self.store) for name, inner in retrievers.items()}
         steps = tuple((s.name, k or s.k) for s in recipe.sources)
         if k and self.persona and recipe.name == "default":
             retrievers["persona"] = PersonaRetriever(self.persona)
             steps = (*steps, ("persona", 2))
-        caller = self.caller(self.chat)
-        judge = ReflectingJudge(caller) if recipe.judge == "reflect" and caller is not None else ScoreJudge()
+        judge = self._judge(recipe)
         limits = {} if k else {s.name: s.k for s in recipe.sources}
         selector = BudgetSelector(recipe.floor, 0.0 if k else recipe.share, limits)
         return Recaller(self.store, AllPlanner(steps), retrievers, judge, selector, vectors, recipe.rounds)
+
+    def _judge(self, recipe: Recipe) -> Judge:
+        from nyima.engines.strategies.judges import ChoosingJudge, ReflectingJudge, ScoreJudge
+
+        caller = self.caller(self.chat)
+        if caller is None or recipe.judge == "scores":
+            return ScoreJudge()
+        return ReflectingJudge(caller) if recipe.judge == "reflect" else ChoosingJudge(caller)
 
     @property
     def silence(self) -> timedelta:
@@ -352,6 +370,7 @@ def build(
 
     recipe = with_k(recipe_named(settings.recipe), settings.k)
     persona = read_persona(settings)
+    queries = find_embedder(settings, settings.query_embedder) if settings.query_embedder and embedder else None
     writer = find_chat_model(settings, settings.writer_model) if settings.writer_model and chat is not None else chat
     return Parts(
         Scope(user=settings.user),
@@ -363,4 +382,5 @@ def build(
         settings,
         recipe,
         persona,
+        queries=queries,
     )

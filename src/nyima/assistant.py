@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -18,36 +17,26 @@ from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
 from nyima.domain.evidence import Answer, Budget, Notes, Query, Recall, Usage
 from nyima.domain.ports import ChatModel, Clock, Completion, Embedder, Message
 from nyima.engines.cascade import Receipt
+from nyima.engines.gate import is_goodbye
 from nyima.engines.ingest import settled, turn_id
 from nyima.engines.notes import ReplyStream
 from nyima.engines.prompts import sections, version
 from nyima.engines.reading import GRAMMAR, Known, PromptBuilder, Shot, reply_schema
 from nyima.engines.recipes import Recipe, recipe_named
 from nyima.engines.strategies.common import Desk, notes_of
-from nyima.engines.strategies.summaries import running
-from nyima.errors import InputError, ModelError, ModelGarbled, NoModel
-from nyima.memory import Explanation, Memory
+from nyima.engines.strategies.summaries import standing
+from nyima.errors import InputError, ModelError, ModelGarbled, NoModel, NotFound
+from nyima.memory import Explanation, Memory, Said
 from nyima.opening import parts_for, read_shots
 from nyima.tools import Tool, load_tools
 from nyima.traces import trace_event
 
-__all__ = ["Assistant", "ModelOf", "is_goodbye"]
+__all__ = ["Assistant", "ModelOf"]
 
 ModelOf: TypeAlias = ChatModel | str | None
 
-_GOODBYE = re.compile(
-    r"^\W*(?:(?:ok(?:ay)?|well|thanks?|thank you|alright|no|so)\W+){0,3}(?:good ?bye|bye(?: ?bye)?|see you(?: later| soon| tomorrow)?|"
-    r"good ?night|farewell|cya|adi[oó]s|tchau|adeus|at[eé] (?:logo|amanhã)|tsch[uü]ss|auf wiedersehen|au revoir|"
-    r"arrivederci|ciao|再见|再見|さようなら|じゃあね)(?:\W+(?:nyima|then|now|all|and thanks?|thanks?))*\W*$",
-    re.IGNORECASE,
-)
 _IDLE_SECONDS = 0.8
 _MOST_TOOL_CALLS = 3
-
-
-def is_goodbye(text: str) -> bool:
-    """Whether a message takes leave and says nothing else."""
-    return bool(_GOODBYE.match(text.strip()[:120]))
 
 
 @dataclass(slots=True)
@@ -297,10 +286,10 @@ class Assistant:
         """Profile and running memory, the same for a whole session."""
         if self._known is None:
             parts = self.memory.parts
-            last = await running(Desk(parts.store, None, parts.clock), parts.scope)
+            texts = await standing(Desk(parts.store, None, parts.clock), parts.scope)
             profile = await self.memory.profile()
-            refs = (*(f.id for f in profile.facts), *((last.id,) if last else ()))
-            self._known = Known(profile, last.body if last else "", refs)
+            refs = (*(f.id for f in profile.facts), *(t.id for t in texts))
+            self._known = Known(profile, "\n".join(t.body for t in texts), refs)
         return self._known
 
     # --- sessions and work ---
@@ -322,6 +311,27 @@ class Assistant:
         if not self._started and not self.private:
             self._started = True
             await self.memory.ingest.end_silent(self.memory.scope, self.memory.parts.recipe)
+
+    async def resume(self, session: str | None = None, turns: Sequence[Said] = ()) -> None:
+        """Go on with an open session of the memory; in a private chat, from ``turns``, which
+        only this chat sees. Raises NotFound, or InputError for turns outside a private chat."""
+        if turns and not self.private:
+            raise InputError("only a private chat takes turns that are not stored: remember them first")
+        self._known = None
+        if self.private:
+            now = self.memory.parts.clock.now()
+            self._session = Session(session or "s-" + uuid.uuid4().hex[:16], turns[0].at or now if turns else now)
+            self._own = [
+                Turn(
+                    turn_id(), self._session.id, said.role, clean_text(said.text), said.at or now, speaker=said.speaker
+                )
+                for said in turns
+            ]
+            return
+        found = await self.memory.store.sessions(self.memory.scope, ids=(session or "",))
+        if not found or found[0].ended is not None:
+            raise NotFound(f"there is no open session {session!r}: `nyima sessions` lists them")
+        self._session = found[0]
 
     async def end_session(self) -> None:
         """End the session: summary and profile become jobs. The next message begins a

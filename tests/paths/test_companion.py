@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nyima import Assistant
-from nyima.assistant import is_goodbye
+from nyima.engines.gate import is_goodbye
 from nyima.domain.conversation import Role
 from nyima.domain.memory import Episode, Note, Summary
 from nyima.domain.text import sentences

@@ -114,7 +114,8 @@ class Note(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary(_Record):
-    """A text that stands for sessions: ``level`` is ``session`` or ``running``."""
+    """A text that stands for sessions: ``level`` is ``session``, ``running``, ``day``,
+    ``overall``, ``portrait`` or ``topic``."""
 
     kind: ClassVar[str] = "summary"
     level: str

@@ -158,8 +158,8 @@ class Cascade:
             doomed.records[record.id] = record
             if isinstance(record, Note) and record.provenance.turns[0] not in doomed.turns:
                 doomed.again.append(self._again("note", record.provenance.turns[0]))
-            elif isinstance(record, Summary) and record.level == "session":
-                await self._session_again(scope, doomed, record, "summary")
+            elif isinstance(record, Summary) and record.level != "running":
+                await self._session_again(scope, doomed, record, record.provenance.writer)
         running = [r for r in doomed.records.values() if isinstance(r, Summary) and r.level == "running"]
         for record in running:
             if chain_from is None or len(record.covers) < len(chain_from.covers):
@@ -184,7 +184,8 @@ class Cascade:
     async def _session_again(self, scope: Scope, doomed: _Doomed, record: Summary, kind: str) -> None:
         for session in record.covers[-1:]:
             left = [t for t in await self.store.turns(scope, session=session) if t.id not in doomed.turns]
-            if any(t.role is Role.USER for t in left) and record.provenance.turns:
+            owed = {(job.kind, job.subject) for job in doomed.again}
+            if any(t.role is Role.USER for t in left) and record.provenance.turns and (kind, session) not in owed:
                 doomed.again.append(self._again(kind, session))
 
     def _again(self, kind: str, subject: str) -> Job:

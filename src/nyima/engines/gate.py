@@ -11,7 +11,7 @@ import re
 
 from nyima.domain.text import looks_unspaced, sentences, words
 
-__all__ = ["first_person", "wish_of", "worth_keeping"]
+__all__ = ["first_person", "is_goodbye", "wish_of", "worth_keeping"]
 
 _FIRST_PERSON = re.compile(
     r"\b(?:i|i'm|i’m|i've|i’ve|i'd|i'll|im|my|mine|we|we're|we've|our|eu|meu|minha|meus|minhas|nós|nosso|yo|mi|mis|soy|"
@@ -32,6 +32,12 @@ _WISH = re.compile(
     r"\b(?:please|from now on|always|never|next time|in (?:the )?future|could you|can you|i(?:'d| would) (?:like|prefer)|"
     r"i (?:prefer|want|like)|keep|make|stop|don't|do not|use|avoid)\b.{0,60}\b(?:answers?|repl(?:y|ies)|respon[ds]\w*|"
     r"call me|emojis?|bullet points?|messages|sentences|words|tone|formal|informal|brief|concise)\b",
+    re.IGNORECASE,
+)
+_GOODBYE = re.compile(
+    r"^\W*(?:(?:ok(?:ay)?|well|thanks?|thank you|alright|no|so)\W+){0,3}(?:good ?bye|bye(?: ?bye)?|see you(?: later| soon| tomorrow)?|"
+    r"good ?night|farewell|cya|adi[oó]s|tchau|adeus|at[eé] (?:logo|amanhã)|tsch[uü]ss|auf wiedersehen|au revoir|"
+    r"arrivederci|ciao|再见|再見|さようなら|じゃあね)(?:\W+(?:nyima|then|now|all|and thanks?|thanks?))*\W*$",
     re.IGNORECASE,
 )
 _LEAD = re.compile(r"^\W*(?:and|but|so|oh|also|by the way|btw|then)\b[\s,]*", re.IGNORECASE)
@@ -74,3 +80,8 @@ def wish_of(text: str) -> str:
         if len(part) <= _LONGEST_WISH and _WISH.search(part) and not _ENDS_AS_QUESTION.search(part):
             return _LEAD.sub("", part).rstrip(" .!")
     return ""
+
+
+def is_goodbye(text: str) -> bool:
+    """Whether a message takes leave and says nothing else."""
+    return bool(_GOODBYE.match(text.strip()[:120]))

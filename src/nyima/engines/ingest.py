@@ -24,7 +24,7 @@ from nyima.errors import Conflict, ModelError, NotFound, NyimaError
 
 __all__ = ["SESSION_WRITERS", "Ingest", "Progress", "settled", "turn_id"]
 
-SESSION_WRITERS = ("summary", "recursive", "profile")
+SESSION_WRITERS = ("summary", "recursive", "profile", "memorybank", "memochat")
 _LEASE_SECONDS = 900.0
 _MOST_ATTEMPTS = 5
 _BACKOFF_SECONDS = (2.0, 15.0, 60.0, 300.0)

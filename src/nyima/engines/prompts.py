@@ -22,8 +22,10 @@ from nyima.domain.ports import Message
 from nyima.errors import ConfigError, ModelGarbled
 
 __all__ = [
-    "FOLD", "GATE", "MERGE", "NOTE", "REFLECT", "SUMMARY", "FoldIn", "GateIn", "GateOut", "MergeIn", "MergeOut",
-    "NoteIn", "NoteOut", "Prompt", "ReflectIn", "ReflectOut", "SummaryIn", "TextOut", "sections", "version",
+    "CHOOSE", "DAY", "FOLD", "GATE", "MEMO", "MERGE", "NOTE", "OVERALL", "PORTRAIT", "REFLECT", "SUMMARY",
+    "ChooseIn", "ChooseOut", "DayIn", "FoldIn", "GateIn", "GateOut", "MemoOut", "MergeIn", "MergeOut", "NoteIn",
+    "NoteOut", "OverallIn", "PortraitIn", "Prompt", "ReflectIn", "ReflectOut", "SummaryIn", "TextOut", "sections",
+    "version",
 ]  # fmt: skip
 
 In = TypeVar("In")
@@ -129,6 +131,18 @@ class ReflectOut(BaseModel):
     keywords: list[str] = Field(default_factory=list)
 
 
+class MemoOut(BaseModel):
+    """Memos, each as ``topic (first-last): text``."""
+
+    memos: list[str] = Field(min_length=1)
+
+
+class ChooseOut(BaseModel):
+    """The numbers of what is needed."""
+
+    useful: list[int] = Field(default_factory=list)
+
+
 class MergeOut(BaseModel):
     """``replace``, ``add`` or ``ignore``."""
 
@@ -176,6 +190,39 @@ class ReflectIn:
 
 
 @dataclass(frozen=True, slots=True)
+class DayIn:
+    """A day with its dialogue."""
+
+    day: str
+    dialogue: str
+
+
+@dataclass(frozen=True, slots=True)
+class OverallIn:
+    """The summary of all days, and that of another day."""
+
+    overall: str
+    day: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class PortraitIn:
+    """What is thought of the user, and a dialogue."""
+
+    portrait: str
+    dialogue: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChooseIn:
+    """A message with numbered memos."""
+
+    memos: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class MergeIn:
     """A fact that differs from the profile."""
 
@@ -191,3 +238,8 @@ SUMMARY: Prompt[SummaryIn, TextOut] = Prompt("summary", TextOut, 260)
 FOLD: Prompt[FoldIn, TextOut] = Prompt("fold", TextOut, 420)
 REFLECT: Prompt[ReflectIn, ReflectOut] = Prompt("reflect", ReflectOut, 90)
 MERGE: Prompt[MergeIn, MergeOut] = Prompt("merge", MergeOut, 20)
+DAY: Prompt[DayIn, TextOut] = Prompt("day", TextOut, 200)
+OVERALL: Prompt[OverallIn, TextOut] = Prompt("overall", TextOut, 300)
+PORTRAIT: Prompt[PortraitIn, TextOut] = Prompt("portrait", TextOut, 220)
+MEMO: Prompt[SummaryIn, MemoOut] = Prompt("memo", MemoOut, 320)
+CHOOSE: Prompt[ChooseIn, ChooseOut] = Prompt("choose", ChooseOut, 30)

@@ -1,5 +1,7 @@
 """Recipes: which role is filled by what. The product's default, each mechanism of the
-papers, each ablation and each baseline is one value here; the code paths are the same."""
+papers, each ablation and each baseline is one value here; the code paths are the same.
+
+``name@k`` is a recipe whose sources may each bring ``k`` pieces."""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ class Recipe:
     ``writers``: what is made of turns. ``gate``: ``reply`` (decided in the reply's call),
     ``all`` (everything is kept) or ``off``. ``sources``: asked for each query.
     ``system``: what stands in the system message (``profile``, ``summary``).
-    ``judge``: ``scores`` or ``reflect`` with at most ``rounds`` further searches.
+    ``judge``: ``scores``, ``reflect`` with at most ``rounds`` further searches, or
+    ``choose`` (a model picks by number). ``fading``: what is not recalled is forgotten.
     ``floor``: below this relevance of the best piece nothing is recalled; ``share``: nor is
     what has less than this share of the best score. ``past``: the
     whole past dialogue goes into the prompt. ``room``: tokens of each part of it.
@@ -49,6 +52,7 @@ class Recipe:
     share: float = 0.0
     parts: tuple[str, ...] = ("context", "knowledge")
     past: bool = False
+    fading: bool = False
     evidence: Budget = field(default_factory=lambda: Budget(6, 220))
     room: Mapping[str, int] = field(
         default_factory=lambda: {"persona": 200, "profile": 200, "summary": 320, "shots": 400, "dialogue": 900}
@@ -64,6 +68,29 @@ _PLAIN = Weights(near=(), session=0.0, period=0.0)
 _HISTORY = SourceSpec("history", "vector", 3, _PLAIN)
 _NOTES = SourceSpec("notes", "vector", 3, _PLAIN)
 _SESSIONS = SourceSpec("summary", "vector", 1, _PLAIN)
+
+_WORDS = SourceSpec("history", "words", 3, _PLAIN)
+_VIEWS = {
+    "history": ("history", _HISTORY),
+    "summary": ("summary", _SESSIONS),
+    "conditional": ("conditional", _NOTES),
+}
+
+
+def _views(name: str, *, reflects: bool = False) -> Recipe:
+    """Views of the memory that are joined by ``+`` (Yuan et al. 2023, tables 3 and 5)."""
+    chosen = [_VIEWS[view] for view in name.split("+")]
+    return Recipe(
+        f"{name}+reflection" if reflects else name,
+        f"{' and '.join(name.split('+'))} together{', with one round of self-reflection' if reflects else ''}",
+        tuple(dict.fromkeys(("history", *(writer for writer, _ in chosen)))),
+        "reply" if "conditional" in name else "off",
+        tuple(source for _, source in chosen),
+        judge="reflect" if reflects else "scores",
+        rounds=1 if reflects else 0,
+        evidence=Budget(7, 400) if len(chosen) > 1 else Budget(6, 220),
+    )
+
 
 _CONDITIONAL = Recipe(
     "conditional", "conditional memory alone (Yuan et al. 2023)", ("history", "conditional"), "reply", (_NOTES,)
@@ -84,6 +111,8 @@ _ALL = (
     Recipe("history", "every utterance, top 3 by cosine (Yuan et al. 2023)", ("history",), sources=(_HISTORY,)),
     Recipe("summary", "one summary a session, top 1 by cosine", ("history", "summary"), sources=(_SESSIONS,)),
     _CONDITIONAL,
+    *(_views(pair) for pair in ("conditional+history", "conditional+summary", "history+summary")),
+    *(_views(view, reflects=True) for view in ("history", "summary", "conditional", "conditional+summary")),
     Recipe(
         "multi-view",
         "history, session summaries and conditional notes together",
@@ -109,8 +138,45 @@ _ALL = (
         "recursive+bm25",
         "running memory and retrieved utterances in one prompt (Wang et al. 2023, section 6.6)",
         ("history", "recursive"),
-        sources=(SourceSpec("history", "words", 3, _PLAIN),),
+        sources=(_WORDS,),
         system=("summary",),
+    ),
+    Recipe(
+        "recursive+two-encoder",
+        "running memory and utterances by two encoders in one prompt",
+        ("history", "recursive"),
+        sources=(_HISTORY,),
+        system=("summary",),
+    ),
+    Recipe(
+        "recursive+context",
+        "running memory in front of the whole past dialogue (Wang et al. 2023, table 9)",
+        ("history", "recursive"),
+        system=("summary",),
+        past=True,
+    ),
+    Recipe(
+        "gold-memory",
+        "a memory that people wrote stands in the prompt (Wang et al. 2023, table 5)",
+        ("history",),
+        system=("summary",),
+    ),
+    Recipe(
+        "memorybank",
+        "dated day summaries, an overall summary and a portrait, forgetting (Zhong et al. 2023)",
+        ("history", "memorybank"),
+        sources=(_HISTORY, replace(_SESSIONS, k=2)),
+        system=("summary",),
+        fading=True,
+        evidence=Budget(5, 300),
+    ),
+    Recipe(
+        "memochat",
+        "memos per topic: written, chosen, then the reply (Lu et al. 2023)",
+        ("history", "memochat"),
+        sources=(SourceSpec("memos", "all", 24, _PLAIN),),
+        judge="choose",
+        evidence=Budget(3, 400),
     ),
     Recipe(
         "profile",
@@ -120,8 +186,14 @@ _ALL = (
         system=("profile",),
     ),
     Recipe("context-only", "the whole past dialogue, cut to the window from the oldest", ("history",), past=True),
-    Recipe("bm25", "utterances by BM25, k = 3", ("history",), sources=(SourceSpec("history", "words", 3, _PLAIN),)),
-    Recipe("dense", "utterances by cosine, k = 3", ("history",), sources=(SourceSpec("history", "vector", 3, _PLAIN),)),
+    Recipe("bm25", "utterances by BM25, k = 3", ("history",), sources=(_WORDS,)),
+    Recipe("dense", "utterances by cosine, k = 3", ("history",), sources=(_HISTORY,)),
+    Recipe(
+        "two-encoder",
+        "utterances by a query and a passage encoder, k = 3 (the two embedder settings)",
+        ("history",),
+        sources=(_HISTORY,),
+    ),
     Recipe(
         "fusion",
         "reciprocal rank fusion of BM25 and cosine, k = 3",
@@ -134,7 +206,15 @@ RECIPES: Mapping[str, Recipe] = {recipe.name: recipe for recipe in _ALL}
 
 
 def recipe_named(name: str) -> Recipe:
-    """The recipe of that name. Raises ConfigError with the names that exist."""
-    if name not in RECIPES:
-        raise ConfigError(f"there is no recipe {name!r}: choose one of {', '.join(RECIPES)}")
-    return RECIPES[name]
+    """The recipe of that name; ``name@k`` lets each source bring ``k`` pieces, and makes
+    room for them. Raises ConfigError with the names that exist."""
+    base, _, number = name.partition("@")
+    if base not in RECIPES or (_ and not (number.isdigit() and 0 < int(number) <= 100)):
+        raise ConfigError(f"there is no recipe {name!r}: choose one of {', '.join(RECIPES)}, or name@k")
+    recipe = RECIPES[base]
+    if not number:
+        return recipe
+    sources = tuple(replace(source, k=int(number)) for source in recipe.sources)
+    pieces, before = sum(s.k for s in sources), max(1, sum(s.k for s in recipe.sources))
+    room = Budget(max(1, pieces), max(recipe.evidence.tokens, recipe.evidence.tokens * pieces // before))
+    return replace(recipe, name=name, sources=sources, evidence=room)

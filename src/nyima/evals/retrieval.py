@@ -11,6 +11,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from statistics import fmean
@@ -20,15 +21,20 @@ from nyima.domain.evidence import Budget, Query, Recall
 from nyima.domain.ports import Embedder
 from nyima.engines.ingest import turn_id
 from nyima.engines.recipes import recipe_named
-from nyima.evals.datasets import Case, Question, read_cases
+from nyima.errors import InputError
+from nyima.evals.cases import Case, Question
+from nyima.evals.readers import read_cases
 from nyima.memory import Memory
 from nyima.testing import FixedClock
 
 __all__ = ["run_retrieval"]
 
-_KS = {"locomo": (5, 10, 20, 50), "beam": (10, 20), "longmemeval": (5, 10), "realmem": (5, 10)}
+_KS = {
+    "locomo": (5, 10, 20, 50), "locomo-corrected": (5, 10, 20, 50), "beam": (10, 20), "longmemeval": (5, 10),
+    "realmem": (5, 10),
+}  # fmt: skip
 _BY_SESSION = frozenset({"longmemeval", "realmem"})
-_PIECES = {"locomo": 50, "beam": 20, "longmemeval": 120, "realmem": 200}
+_PIECES = {"locomo": 50, "locomo-corrected": 50, "beam": 20, "longmemeval": 120, "realmem": 200}
 
 
 async def run_retrieval(
@@ -44,7 +50,11 @@ async def run_retrieval(
     started = time.perf_counter()
     for name in recipes:
         recipe_named(name)
-    cases = read_cases(dataset, path)[:limit]
+    if dataset not in _KS:
+        raise InputError(f"{dataset!r} has no evidence to find: choose one of {', '.join(_KS)}")
+    every = read_cases(dataset, path)[:limit]
+    left_out = sum(not q.gold for c in every for q in c.questions)
+    cases = [replace(c, questions=tuple(q for q in c.questions if q.gold)) for c in every]
     total = sum(len(c.sessions) + len(c.questions) for c in cases)
     done = 0
     scores: dict[tuple[str, int], list[tuple[float, bool, bool]]] = {}
@@ -68,7 +78,7 @@ async def run_retrieval(
                     for k in _KS[dataset]:
                         result = _score(ranking[:k], question.gold)
                         scores.setdefault((name, k), []).append(result)
-                        if k == _KS[dataset][0] or (dataset == "locomo" and k == 10):
+                        if k == _KS[dataset][0] or (dataset.startswith("locomo") and k == 10):
                             by_type.setdefault(f"{name} @{k}", {}).setdefault(question.kind, []).append(result)
                 done += 1
                 progress(done, total)
@@ -77,7 +87,7 @@ async def run_retrieval(
     return {
         "dataset": dataset,
         "questions": sum(len(c.questions) for c in cases),
-        "left_out": sum(c.left_out for c in cases),
+        "left_out": left_out,
         "rows": rows,
         "by_type": {n: {kind: {**_means(v), "questions": len(v)} for kind, v in t.items()} for n, t in by_type.items()},
         "seconds": round(time.perf_counter() - started, 1),

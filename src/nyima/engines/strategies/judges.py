@@ -10,10 +10,10 @@ from nyima.domain.evidence import Evidence, Query
 from nyima.domain.ports import Judgement
 from nyima.domain.text import cut_tokens
 from nyima.engines.calls import Caller
-from nyima.engines.prompts import REFLECT, ReflectIn
+from nyima.engines.prompts import CHOOSE, REFLECT, ChooseIn, ReflectIn
 from nyima.errors import ModelGarbled
 
-__all__ = ["ReflectingJudge", "ScoreJudge"]
+__all__ = ["ChoosingJudge", "ReflectingJudge", "ScoreJudge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +57,26 @@ class ReflectingJudge:
             picked = [replace(shown[i - 1], scores={**shown[i - 1].scores, "reflection": 1.0}) for i in useful]
             return Judgement(tuple(picked), prompt=asked.prompt)
         return Judgement(tuple(evidence), prompt=asked.prompt)
+
+
+@dataclass(frozen=True, slots=True)
+class ChoosingJudge:
+    """The model picks the memos that an answer needs (Lu et al. 2023)."""
+
+    caller: Caller
+    size: int = 40
+
+    async def judge(self, scope: Scope, query: Query, evidence: Sequence[Evidence], *, last: bool) -> Judgement:
+        """The chosen pieces; none when the model chooses none or cannot be read."""
+        del last
+        if not evidence:
+            return Judgement(())
+        lines = [f"{i}. {cut_tokens(e.record.text, self.size)}" for i, e in enumerate(evidence, 1)]
+        try:
+            out, asked = await self.caller.ask(scope, CHOOSE, ChooseIn("\n".join(lines), cut_tokens(query.text, 150)))
+        except ModelGarbled:
+            await self.caller.fallback(scope, CHOOSE.version)
+            return Judgement((), prompt=CHOOSE.version)
+        useful = [i for i in dict.fromkeys(out.useful) if 1 <= i <= len(evidence)]
+        picked = [replace(evidence[i - 1], score=1.0, scores={"chosen": 1.0}) for i in useful]
+        return Judgement(tuple(picked), prompt=asked.prompt)

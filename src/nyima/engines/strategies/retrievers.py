@@ -20,6 +20,7 @@ KINDS_OF = {
     "notes": ("note",),
     "summary": ("summary",),
     "profile": ("fact",),
+    "memos": ("summary",),
     "documents": ("passage",),
 }
 _CANDIDATES = 300

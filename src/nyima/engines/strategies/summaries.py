@@ -16,7 +16,7 @@ from nyima.engines.strategies.common import Desk, notes_of, windows
 from nyima.engines.strategies.history import dialogue_lines
 from nyima.errors import ModelGarbled
 
-__all__ = ["RecursiveWriter", "SummaryWriter", "bounded", "running"]
+__all__ = ["RecursiveWriter", "SummaryWriter", "bounded", "running", "standing"]
 
 _SUPPORT = 0.5
 
@@ -49,6 +49,14 @@ async def running(desk: Desk, scope: Scope) -> Summary | None:
     found = await desk.store.records(scope, RecordFilter(kinds=("summary",)))
     chain = [r for r in found if isinstance(r, Summary) and r.level == "running"]
     return chain[-1] if chain else None
+
+
+async def standing(desk: Desk, scope: Scope) -> list[Summary]:
+    """The texts that stand in every prompt: the running memory; of MemoryBank the overall
+    summary and the portrait. The newest of each."""
+    found = await desk.store.records(scope, RecordFilter(kinds=("summary",)))
+    newest = {r.level: r for r in found if isinstance(r, Summary)}
+    return [newest[level] for level in ("running", "overall", "portrait") if level in newest]
 
 
 def _summary(session: Session, turns: list[Turn], level: str, body: str, made: tuple[str, str], desk: Desk) -> Summary:

@@ -263,7 +263,7 @@ class _Waiting:
 
 
 async def _interactive(talk: _Talk) -> None:
-    from nyima.assistant import is_goodbye
+    from nyima.engines.gate import is_goodbye
 
     assistant = talk.assistant
     start = await talk.before()

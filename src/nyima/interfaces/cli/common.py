@@ -10,7 +10,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,11 +81,15 @@ _SHARED = (("as_json", _JSON, False), ("user", _USER, None), ("db", _DB, None), 
 
 def command(app: typer.Typer, name: str, example: str) -> Callable[[Callable[..., Awaitable[None]]], None]:
     """Register an async function as a command. It gets a Common first; the shared
-    options, the error messages and the exit codes are the same everywhere."""
+    options, the error messages and the exit codes are the same everywhere. A parameter
+    that is a dataclass stands for a group of options, one a field."""
 
     def register(function: Callable[..., Awaitable[None]]) -> None:
         signature = inspect.signature(function, eval_str=True)
-        own = list(signature.parameters.values())[1:]
+        given_own = list(signature.parameters.values())[1:]
+        groups: dict[str, Any] = {p.name: p.annotation for p in given_own if is_dataclass(p.annotation)}
+        own = [p for p in given_own if p.name not in groups]
+        own += [p for kind in groups.values() for p in inspect.signature(kind, eval_str=True).parameters.values()]
         shared = [
             inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
             for key, kind, default in _SHARED
@@ -93,6 +97,8 @@ def command(app: typer.Typer, name: str, example: str) -> Callable[[Callable[...
 
         def wrapper(**given: Any) -> None:
             common = Common(given.pop("as_json"), given.pop("user"), given.pop("db"), given.pop("debug"))
+            for name, kind in groups.items():
+                given[name] = kind(**{f.name: given.pop(f.name) for f in fields(kind)})
             run_guarded(lambda: function(common, **given), debug=common.debug)
 
         keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]

@@ -1,0 +1,272 @@
+"""The commands that run an evaluation and show what came of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import typer
+
+from nyima.errors import InputError
+from nyima.interfaces.cli.common import Common, command, console, ensure_packs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from nyima.app import Settings
+    from nyima.domain.ports import ChatModel
+    from nyima.evals.runner import Run
+    from nyima.evals.tasks import Choice, Task
+
+__all__ = ["add_to"]
+
+_RECIPES = "none,history,summary,conditional"
+
+
+def open_model(settings: Settings, name: str | None) -> ChatModel:
+    """A chat model by name, else the settings' own; its pack is fetched once."""
+    from nyima.app import find_chat_model
+
+    chosen = replace(settings, model=name) if name else settings
+    ensure_packs(chosen, "chat")
+    return find_chat_model(chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which cases and questions."""
+
+    dataset: Annotated[str | None, typer.Option("--dataset", help="Which format it has, where that is not plain.")] = (
+        None
+    )
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most so many cases.")] = None
+    seed: Annotated[int | None, typer.Option("--seed", help="Shuffle the cases by this number first.")] = None
+    skip: Annotated[int, typer.Option("--skip", min=0, help="Leave out the first cases: what was tuned on.")] = 0
+    sessions: Annotated[int | None, typer.Option("--sessions", min=1, help="Only the first sessions of each.")] = None
+    questions: Annotated[int | None, typer.Option("--questions", min=1, help="Only the first questions of each.")] = (
+        None
+    )
+    pool: Annotated[int, typer.Option("--pool", min=1, help="So many cases as one memory.")] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """Who judges, and how."""
+
+    judge: Annotated[
+        str, typer.Option("--judge", help="score, accuracy, gsb, choice, single, pair or none (default: the task's).")
+    ] = ""
+    judge_model: Annotated[
+        str | None, typer.Option("--judge-model", help="The model that judges (default: the same).")
+    ] = None
+    bertscore: Annotated[bool, typer.Option("--bertscore", help="Also BERTScore with the local embedder.")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """With what, and where to."""
+
+    model: Annotated[str | None, typer.Option("--model", help="The chat model (default: the settings').")] = None
+    parallel: Annotated[int, typer.Option("--parallel", min=1, help="Cases at a time.")] = 1
+    price_prompt: Annotated[float, typer.Option("--price-prompt", help="Price of a million prompt tokens.")] = 0.0
+    price_completion: Annotated[float, typer.Option("--price-completion", help="Of a million written tokens.")] = 0.0
+    out: Annotated[Path | None, typer.Option("--out", help="The folder of the run (default: below runs/).")] = None
+
+
+async def run(
+    common: Common,
+    task: Annotated[
+        str, typer.Argument(help="learning-knowledge, continuing, feedback, sessions, questions or preferences.")
+    ],
+    data: Annotated[Path, typer.Option("--data", help="The publisher's file or folder, or cases as JSON Lines.")],
+    which: Which,
+    judging: Judging,
+    how: How,
+    recipes: Annotated[
+        str, typer.Option("--recipes", help="Comma-separated; name@k for other numbers of pieces.")
+    ] = _RECIPES,
+) -> None:
+    """Run a task with some recipes. Ctrl-C, and the same command again goes on."""
+    from nyima.app import find_embedder
+    from nyima.evals.replay import ReplayedModel
+    from nyima.evals.runner import Run, run_cases
+    from nyima.evals.tables import Prices
+    from nyima.evals.tasks import TASKS, Choice, choose_cases, dataset_of
+
+    if task not in TASKS:
+        raise InputError(f"there is no task {task!r}: choose one of {', '.join(TASKS)}")
+    chosen, names = TASKS[task], _names(recipes)
+    settings = common.settings()
+    ensure_packs(settings, "embed")
+    embedder = find_embedder(settings)
+    choice = Choice(which.seed, which.skip, which.limit, which.sessions, which.pool, which.questions)
+    kind = dataset_of(chosen, data, which.dataset)
+    chat = open_model(settings, how.model)
+    folder, config = _folder(how.out, chosen, kind, data, choice, (chat.name, embedder.name if embedder else "none"))
+    run = Run.open(folder, config)
+    other = chat
+    try:
+        err = console(err=True)
+        builder = ReplayedModel(chat, run.calls)
+        cases = await choose_cases(chosen, kind, data, choice, folder / "cases.jsonl", builder, err.print)
+        prices = Prices(how.price_prompt, how.price_completion)
+        with _Bar(prices) as bar:
+            await run_cases(run, cases, names, chat, embedder, parallel=how.parallel, progress=bar.show)
+        other = open_model(settings, judging.judge_model) if judging.judge_model else chat
+        checked = await _judged(run, judging.judge or chosen.judge, other, names)
+        await finish(common, run, names, chosen, prices, checked, embedder if judging.bertscore else None)
+    finally:
+        run.close()
+        for held in {id(chat): chat, id(other): other}.values():
+            close = getattr(held, "close", None)
+            if close is not None:
+                await close()
+
+
+def _names(recipes: str) -> list[str]:
+    from nyima.engines.recipes import recipe_named
+
+    names = list(dict.fromkeys(r.strip() for r in recipes.split(",") if r.strip()))
+    for name in names:
+        recipe_named(name)
+    if not names:
+        raise InputError("there is no recipe to run: give --recipes none,history")
+    return names
+
+
+def _folder(
+    out: Path | None, task: Task, dataset: str, data: Path, choice: Choice, models: tuple[str, str]
+) -> tuple[Path, dict[str, Any]]:
+    """The folder of a run: the one that the same command began, else a new one."""
+    from nyima import __version__
+
+    now = datetime.now(UTC)
+    kept = {k: v for k, v in asdict(choice).items() if k not in {"limit", "questions"}}
+    config = {
+        "task": task.name,
+        "dataset": dataset,
+        "data": data.name,
+        "model": models[0],
+        "embedder": models[1],
+        **kept,
+    }
+    mark = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:8]
+    config["made"] = {"version": __version__, "at": now.isoformat(timespec="seconds")}
+    if out is not None:
+        return out, config
+    begun = sorted(Path("runs").glob(f"*-{task.name}-{mark}"))
+    return (begun[-1] if begun else Path("runs") / f"{now:%Y-%m-%d}-{task.name}-{mark}"), config
+
+
+class _Bar:
+    """The progress bar of a run: samples, calls, tokens, cost, time left."""
+
+    def __init__(self, prices: Any) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.completed}/{task.total}"), BarColumn(), TextColumn("{task.fields[spent]}"))
+        self._bar = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console(err=True))
+        self._task = self._bar.add_task("run", total=None, spent="")
+        self._prices = prices
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+
+    def show(self, done: Any) -> None:
+        """Draw how far the run is."""
+        usage = done.usage
+        cost = self._prices.of(asdict(usage))
+        spent = f"{usage.calls} calls, {usage.prompt + usage.completion:,} tokens"
+        spent += f", {cost:.2f}" if cost else ""
+        spent += f", [red]{done.failed} failed[/]" if done.failed else ""
+        self._bar.update(self._task, completed=done.done, total=done.total, spent=spent)
+
+
+async def _judged(run: Run, judging: str, model: ChatModel, names: Sequence[str]) -> dict[str, Any] | None:
+    """Judge what is not judged yet; the judge's own error rate."""
+    from nyima.evals.judges import JUDGES, error_rate, judge_rows
+    from nyima.evals.replay import ReplayedModel
+
+    if judging == "none":
+        return None
+    if judging not in JUDGES:
+        raise InputError(f"there is no judge {judging!r}: choose one of {', '.join(JUDGES)}, or none")
+    judge = JUDGES[judging]
+    seen = ReplayedModel(model, run.calls)
+    with console(err=True).status(f"judging with {model.name}"):
+        await judge_rows(judge, seen, list(run.rows), names, run.done("verdict"), run.add)
+        return await error_rate(judge, seen)
+
+
+async def finish(
+    common: Common,
+    run: Run,
+    names: Sequence[str],
+    task: Task,
+    prices: Any,
+    checked: dict[str, Any] | None,
+    embedder: Any,
+) -> None:
+    """Write the report and show the table."""
+    from nyima.evals.report import summarise, write_report
+
+    if embedder is not None:
+        from nyima.evals.report import add_bertscore
+
+        await add_bertscore(run.rows, embedder)
+    config = json.loads((run.folder / "run.json").read_text("utf-8"))
+    summary = summarise(run.rows, names, task, config, prices, checked)
+    page = write_report(run.folder, run.rows, summary)
+
+    def text(out: Console) -> None:
+        show_table(out, summary)
+        out.print(f"report: {page}")
+
+    common.show(summary, text)
+
+
+def show_table(out: Console, summary: dict[str, Any]) -> None:
+    """The table of a run, with intervals."""
+    from rich.table import Table
+
+    table = Table(title=f"{summary['config']['task']}: {summary['questions']} questions of {summary['cases']} cases")
+    metrics = summary["metrics"]
+    for name in ("recipe", *metrics, "calls/turn", "tokens/turn", "p50 s", "failed"):
+        table.add_column(name, justify="left" if name == "recipe" else "right")
+    for line in summary["lines"]:
+        marks = [_mark(line["scores"].get(m)) for m in metrics]
+        costs = (f"{line['calls']:.2f}", f"{line['tokens']:.0f}", f"{line['seconds']:.1f}", f"{line['failed']}")
+        table.add_row(line["recipe"], *marks, *costs)
+    out.print(table)
+    for line in summary["lines"][1:]:
+        for metric, ahead in line["ahead"].items():
+            if metric == metrics[0]:
+                found = f"{ahead['mean']:+.3f} [{ahead['low']:+.3f}, {ahead['high']:+.3f}]"
+                counts = f"{ahead['wins']} won, {ahead['ties']} tied, {ahead['losses']} lost"
+                out.print(f"{line['recipe']} against {summary['lines'][0]['recipe']}, {metric}: {found}; {counts}")
+    checked = summary["judge"]
+    if checked:
+        out.print(
+            f"the judge {checked['judge']} ({checked['model']}) was wrong on {checked['wrong']} of {checked['n']} checks"
+        )
+
+
+def _mark(score: dict[str, float] | None) -> str:
+    return "-" if score is None else f"{score['mean']:.3f} [{score['low']:.2f}, {score['high']:.2f}]"
+
+
+def add_to(group: typer.Typer) -> None:
+    """Register the commands."""
+    command(group, "run", "nyima eval run learning-knowledge --data msc/ --recipes none,history,conditional --limit 5")(
+        run
+    )

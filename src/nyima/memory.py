@@ -30,6 +30,7 @@ from nyima.domain.ports import ChatModel, Clock, Embedder, RecordFilter
 from nyima.engines.cascade import Cascade, Receipt
 from nyima.engines.facts import canonical_key
 from nyima.engines.ingest import Ingest, Progress, turn_id
+from nyima.engines.recipes import Recipe
 from nyima.engines.strategies.common import Desk
 from nyima.engines.strategies.conditional import passive_note
 from nyima.engines.undo import inverse
@@ -208,20 +209,30 @@ class Memory:
         Needs no chat model unless the recipe reflects. ``as_of`` looks at what was true
         then. Vectors that are still missing are made first.
         """
+        _known_kinds(kinds)
+        found = await self._recall(query, budget, self.parts.recipe, as_of=as_of, kinds=kinds)
+        if log and not self.parts.private:
+            await self.store.log(self.scope, trace_event(found, found.query.at))
+        return found
+
+    async def _recall(
+        self,
+        query: str,
+        budget: Budget | None,
+        recipe: Recipe,
+        *,
+        as_of: datetime | None = None,
+        kinds: Sequence[str] = (),
+    ) -> Recall:
         if not query.strip():
             raise InputError("an empty query finds nothing: give some words")
-        _known_kinds(kinds)
         budget = budget or Budget(10, 100_000)
         if not self.parts.private:
             with contextlib.suppress(ModelError):  # then the recall is by words, and its trace says so
                 await self.ingest.index(self.scope)
         at = self.parts.clock.now()
         asked = Query(clean_text(query), at, kinds=tuple(kinds), as_of=as_utc(as_of) if as_of else None)
-        recaller = self.parts.recaller(self.parts.recipe, k=budget.records)
-        found = await recaller.recall(self.scope, asked, budget)
-        if log and not self.parts.private:
-            await self.store.log(self.scope, trace_event(found, at))
-        return found
+        return await self.parts.recaller(recipe, k=budget.records).recall(self.scope, asked, budget)
 
     async def records(
         self, *, kinds: Sequence[str] = (), as_of: datetime | None = None, retired: bool = False
@@ -346,7 +357,8 @@ class Memory:
 
     async def meant(self, query: str) -> list[Evidence]:
         """What ``forget(query=…)`` would erase: what is clearly to the point, nothing else."""
-        kept = [e for e in (await self.recall(query, log=False)).kept if e.source != "persona"]
+        found = await self._recall(query, None, replace(self.parts.recipe, fading=False))
+        kept = [e for e in found.kept if e.source != "persona"]
         best = max((e.score for e in kept), default=0.0)
         return [e for e in kept if e.score >= max(_MEANT, _MEANT_SHARE * best)]
 

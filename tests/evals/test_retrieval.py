@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from nyima.errors import InputError
-from nyima.evals.readers import read_cases
 from nyima.evals.plot import plot_retrieval
+from nyima.evals.readers import read_cases
 from nyima.evals.retrieval import run_retrieval
 from nyima.testing import HashEmbedder
 

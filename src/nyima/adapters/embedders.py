@@ -74,21 +74,40 @@ class OnnxEmbedder:
         tokenizer.enable_padding()
         return tokenizer, session, [i.name for i in session.get_inputs()]
 
-    def _embed(self, texts: list[str]) -> list[Vector]:
-        if not texts:
-            return []
+    async def token_vectors(self, texts: Sequence[str]) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+        """Of each text the word pieces' vectors (n, 384) at unit length, with weights (n,):
+        0 for the marks at beginning and end, 1 for the rest."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._tokens, list(texts))
+
+    def _tokens(self, texts: list[str]) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+        out: list[tuple[NDArray[np.float32], NDArray[np.float32]]] = []
+        for start in range(0, len(texts), _BATCH):
+            encoded, tokens = self._run(texts[start : start + _BATCH])
+            for code, vectors in zip(encoded, tokens, strict=True):
+                length = sum(code.attention_mask)
+                unit = vectors[:length] / np.maximum(np.linalg.norm(vectors[:length], axis=1, keepdims=True), 1e-12)
+                out.append((unit, 1.0 - np.array(code.special_tokens_mask[:length], np.float32)))
+        return out
+
+    def _run(self, texts: list[str]) -> tuple[list[tokenizers.Encoding], NDArray[np.float32]]:
         if self._loaded is None:
             self._loaded = self._load()
         tokenizer, session, inputs = self._loaded
+        encoded = tokenizer.encode_batch([text[:_MOST_CHARACTERS] for text in texts])
+        ids = np.array([e.ids for e in encoded], np.int64)
+        mask = np.array([e.attention_mask for e in encoded], np.int64)
+        given: dict[str, Any] = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        return encoded, np.asarray(session.run(None, {n: given[n] for n in inputs})[0], np.float32)
+
+    def _embed(self, texts: list[str]) -> list[Vector]:
+        if not texts:
+            return []
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         out: NDArray[np.float32] | None = None
         for start in range(0, len(order), _BATCH):
             batch = order[start : start + _BATCH]
-            encoded = tokenizer.encode_batch([texts[i][:_MOST_CHARACTERS] for i in batch])
-            ids = np.array([e.ids for e in encoded], np.int64)
+            encoded, tokens = self._run([texts[i] for i in batch])
             mask = np.array([e.attention_mask for e in encoded], np.int64)
-            given: dict[str, Any] = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-            tokens = np.asarray(session.run(None, {n: given[n] for n in inputs})[0], np.float32)
             weights = mask[..., None].astype(np.float32)
             means = (tokens * weights).sum(1) / np.maximum(weights.sum(1), 1.0) if tokens.ndim == 3 else tokens
             out = np.zeros((len(texts), means.shape[1]), np.float32) if out is None else out

@@ -34,6 +34,7 @@ class LocalChat:
         self._child: asyncio.subprocess.Process | None = None
         self._chat: OpenAIChat | None = None
         self._starting = asyncio.Lock()
+        self._busy = [asyncio.Lock() for _ in range(max(_LANES.values()) + 1)]
 
     async def start(self) -> OpenAIChat:
         """Load the model, once. Raises PackError when it cannot be loaded."""
@@ -62,7 +63,7 @@ class LocalChat:
                     " and `pip install 'nyima[local]'` if llama.cpp is missing"
                 )
             url = json.loads(line)["url"] + "/v1"
-            endpoint = Endpoint(url, "local", seconds=600.0, retries=0)
+            endpoint = Endpoint(url, "local", seconds=600.0, retries=2)
             self._chat = OpenAIChat(self.name, endpoint, window=self.window, grammars=True, slots=_LANES)
             return self._chat
 
@@ -78,10 +79,12 @@ class LocalChat:
     ) -> AsyncIterator[str | Completion]:
         """Pieces of text, then the Completion."""
         chat = await self.start()
-        async for piece in chat.stream(
-            messages, max_tokens=max_tokens, temperature=temperature, schema=schema, grammar=grammar, lane=lane
-        ):
-            yield piece
+        # Requests that wait for one slot inside llama.cpp's server get each other's answers.
+        async with self._busy[_LANES.get(lane, max(_LANES.values()))]:
+            async for piece in chat.stream(
+                messages, max_tokens=max_tokens, temperature=temperature, schema=schema, grammar=grammar, lane=lane
+            ):
+                yield piece
 
     async def close(self) -> None:
         """End the child."""

@@ -101,7 +101,8 @@ def tokens(text: str) -> int:
 def cut_tokens(text: str, limit: int) -> str:
     """The text, or its beginning and end with a mark between when it is longer than
     ``limit`` tokens."""
-    if tokens(text) <= limit:
+    have = tokens(text)
+    if have <= limit:
         return text
-    size = max(8, limit * (1 if looks_unspaced(text) else 4) - 8)
+    size = min(max(8, limit * (1 if looks_unspaced(text) else 4) - 8), max(3, len(text) * limit // have))
     return f"{text[: size * 2 // 3].rstrip()} […] {text[-(size // 3) :].lstrip()}"

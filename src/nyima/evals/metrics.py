@@ -7,9 +7,8 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +26,8 @@ __all__ = [
 ]  # fmt: skip
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0e7f"
+_TOKEN = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\W_])+")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
@@ -35,13 +36,12 @@ def _needs(name: str) -> PackError:
 
 
 class _Tokens:
-    """Words in any script. rouge-score's own tokenizer knows a to z alone; on such text
-    this gives the same."""
+    """Words in any script, characters where a script writes no spaces. rouge-score's own
+    tokenizer knows a to z alone; on such text this gives the same."""
 
     def tokenize(self, text: str) -> list[str]:
         """The words, in lower case."""
-        text = text.casefold()
-        return list(words(text)) if looks_unspaced(text) else re.findall(r"[^\W_]+", text)
+        return _TOKEN.findall(text.casefold())
 
 
 @cache
@@ -90,7 +90,7 @@ def _normal(text: str) -> list[str]:
     """SQuAD's: lower case, without punctuation and articles; characters where a script
     writes no spaces."""
     text = _ARTICLES.sub(" ", text.casefold().translate(_PUNCTUATION))
-    return list(words(text)) if looks_unspaced(text) else text.split()
+    return _TOKEN.findall(text) if looks_unspaced(text) else text.split()
 
 
 def token_f1(reply: str, reference: str) -> float:
@@ -119,20 +119,15 @@ TEXT_METRICS: Mapping[str, Callable[[str, str], float]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TokenVectors:
-    """A text's word pieces: ``vectors`` (n, d) at unit length; ``weights`` (n,) 1 for each
-    piece, 0 for the marks at its beginning and end."""
-
-    vectors: NDArray[np.float32]
-    weights: NDArray[np.float32]
+TokenVectors: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
 class TokenEmbedder(Protocol):
     """An embedder that gives the vectors of its word pieces."""
 
     async def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """One a text, in order."""
+        """Of each text the pieces' vectors (n, d) at unit length, and weights (n,): 0 for
+        the marks at beginning and end, 1 for the rest."""
         ...
 
 
@@ -140,11 +135,12 @@ def bert_score(reply: TokenVectors, reference: TokenVectors) -> tuple[float, flo
     """Precision, recall and F1 of BERTScore (Zhang et al. 2020, section 3), without idf and
     without rescaling: each piece is matched with the most similar piece of the other text.
     As in the authors' package the marks may be matched, but do not count."""
-    if not reply.weights.sum() or not reference.weights.sum():
+    (said, counts), (wanted, matter) = reply, reference
+    if not counts.sum() or not matter.sum():
         return 0.0, 0.0, 0.0
-    similar = reply.vectors @ reference.vectors.T
-    precision = float((similar.max(axis=1) * reply.weights).sum() / reply.weights.sum())
-    recall = float((similar.max(axis=0) * reference.weights).sum() / reference.weights.sum())
+    similar = said @ wanted.T
+    precision = float((similar.max(axis=1) * counts).sum() / counts.sum())
+    recall = float((similar.max(axis=0) * matter).sum() / matter.sum())
     return precision, recall, 2 * precision * recall / (precision + recall) if precision + recall > 0 else 0.0
 
 

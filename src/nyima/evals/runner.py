@@ -151,6 +151,7 @@ class _Unit:
     case: Case
     recipe: str
     model: ReplayedModel
+    writer: ReplayedModel
     embedder: Embedder | None
 
     async def work(self, done: Callable[[int, bool], None]) -> None:
@@ -166,6 +167,7 @@ class _Unit:
                 Path(folder) / "eval.db", user="eval", model=self.model, recipe=self.recipe,
                 embedder=self.embedder or "none", tools=(), clock=clock,
             )  # fmt: skip
+            assistant.memory.parts.writer_chat = self.writer
             try:
                 groups = _by_session(self.case, left)
                 written = 0
@@ -303,13 +305,14 @@ async def run_cases(
     run: Run,
     cases: Sequence[Case],
     recipes: Sequence[str],
-    model: ChatModel,
+    models: tuple[ChatModel, ChatModel],
     embedder: Embedder | None,
     *,
     parallel: int = 1,
     progress: Callable[[Progress], None] = lambda progress: None,
 ) -> None:
-    """Work off all cases with all recipes; ``parallel`` cases at a time. An unusable model
+    """Work off all cases with all recipes; ``parallel`` cases at a time. ``models`` are the
+    one that answers and the one that writes. An unusable model
     (none of the first calls works) stops the run with its error."""
     for name in recipes:
         recipe_named(name)
@@ -330,9 +333,10 @@ async def run_cases(
     async def one(case: Case) -> None:
         async with gate:
             for recipe in recipes:
-                seen = ReplayedModel(model, run.calls)
-                meters.append(seen.meter)
-                await _Unit(run, case, recipe, seen, embedder).work(step)
+                answers = ReplayedModel(models[0], run.calls)
+                writes = ReplayedModel(models[1], run.calls, answers.meter)
+                meters.append(answers.meter)
+                await _Unit(run, case, recipe, answers, writes, embedder).work(step)
 
     tasks = [asyncio.ensure_future(one(case)) for case in cases]
     try:

@@ -67,18 +67,19 @@ class GateWriter:
         turn, before = await self.desk.around(scope, job.subject, 1)
         remember, by = worth_keeping(turn.text, None, 0), "rule"
         facts: tuple[tuple[str, str], ...] = ()
+        word: bool | None = None
         caller = self.desk.caller
         if caller is not None and is_users(turn):
             said = before[-1].text if before and before[-1].role is not turn.role else ""
             given = GateIn(cut_tokens(said, 60) or "-", cut_tokens(turn.text, self.desk.room // 2))
             try:
                 out, asked = await caller.ask(scope, GATE, given)
-                facts, by = parse_facts(out.facts), asked.prompt
+                facts, by, word = parse_facts(out.facts), asked.prompt, out.remember
                 supported = len(proposals(facts, turn.id, turn.text, said))
                 remember = worth_keeping(turn.text, out.remember, supported)
             except ModelGarbled:
                 await caller.fallback(scope, GATE.version)
-        body: dict[str, object] = {"remember": remember, "facts": [list(f) for f in facts], "by": by}
+        body: dict[str, object] = {"remember": remember, "facts": [list(f) for f in facts], "by": by, "model": word}
         jobs = [follow_up("note", turn.id, job.recipe)] if remember and "conditional" in self.writers else []
         if facts and "profile" in self.writers:
             jobs += await _merge_again(self.desk, scope, turn, job)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from nyima.evals.runner import Run
     from nyima.evals.tasks import Choice, Task
 
-__all__ = ["add_to"]
+__all__ = ["add_to", "closing", "open_model"]
 
 _RECIPES = "none,history,summary,conditional"
 
@@ -73,10 +75,25 @@ class How:
     """With what, and where to."""
 
     model: Annotated[str | None, typer.Option("--model", help="The chat model (default: the settings').")] = None
+    writer_model: Annotated[
+        str | None, typer.Option("--writer-model", help="The model that writes the memory (default: the same).")
+    ] = None
     parallel: Annotated[int, typer.Option("--parallel", min=1, help="Cases at a time.")] = 1
     price_prompt: Annotated[float, typer.Option("--price-prompt", help="Price of a million prompt tokens.")] = 0.0
     price_completion: Annotated[float, typer.Option("--price-completion", help="Of a million written tokens.")] = 0.0
     out: Annotated[Path | None, typer.Option("--out", help="The folder of the run (default: below runs/).")] = None
+
+
+@asynccontextmanager
+async def closing(*models: ChatModel | None) -> AsyncIterator[None]:
+    """Close models at the end, each once."""
+    try:
+        yield
+    finally:
+        for model in {id(m): m for m in models if m is not None}.values():
+            close = getattr(model, "close", None)
+            if close is not None:
+                await close()
 
 
 async def run(
@@ -108,25 +125,24 @@ async def run(
     choice = Choice(which.seed, which.skip, which.limit, which.sessions, which.pool, which.questions)
     kind = dataset_of(chosen, data, which.dataset)
     chat = open_model(settings, how.model)
-    folder, config = _folder(how.out, chosen, kind, data, choice, (chat.name, embedder.name if embedder else "none"))
+    writer = open_model(settings, how.writer_model) if how.writer_model else chat
+    names_of = {"model": chat.name, "writer": writer.name, "embedder": embedder.name if embedder else "none"}
+    folder, config = _folder(how.out, chosen, kind, data, choice, names_of)
     run = Run.open(folder, config)
-    other = chat
+    held = {chat.name: chat, writer.name: writer}
+    judge_model = held.get(judging.judge_model or chat.name) or open_model(settings, judging.judge_model)
     try:
-        err = console(err=True)
-        builder = ReplayedModel(chat, run.calls)
-        cases = await choose_cases(chosen, kind, data, choice, folder / "cases.jsonl", builder, err.print)
-        prices = Prices(how.price_prompt, how.price_completion)
-        with _Bar(prices) as bar:
-            await run_cases(run, cases, names, chat, embedder, parallel=how.parallel, progress=bar.show)
-        other = open_model(settings, judging.judge_model) if judging.judge_model else chat
-        checked = await _judged(run, judging.judge or chosen.judge, other, names)
+        async with closing(chat, writer, judge_model):
+            builder = ReplayedModel(chat, run.calls)
+            say = console(err=True).print
+            cases = await choose_cases(chosen, kind, data, choice, folder / "cases.jsonl", builder, say)
+            prices = Prices(how.price_prompt, how.price_completion)
+            with _Bar(prices) as bar:
+                await run_cases(run, cases, names, (chat, writer), embedder, parallel=how.parallel, progress=bar.show)
+            checked = await _judged(run, judging.judge or chosen.judge, judge_model, names)
         await finish(common, run, names, chosen, prices, checked, embedder if judging.bertscore else None)
     finally:
         run.close()
-        for held in {id(chat): chat, id(other): other}.values():
-            close = getattr(held, "close", None)
-            if close is not None:
-                await close()
 
 
 def _names(recipes: str) -> list[str]:
@@ -141,7 +157,7 @@ def _names(recipes: str) -> list[str]:
 
 
 def _folder(
-    out: Path | None, task: Task, dataset: str, data: Path, choice: Choice, models: tuple[str, str]
+    out: Path | None, task: Task, dataset: str, data: Path, choice: Choice, models: dict[str, str]
 ) -> tuple[Path, dict[str, Any]]:
     """The folder of a run: the one that the same command began, else a new one."""
     from nyima import __version__
@@ -152,8 +168,7 @@ def _folder(
         "task": task.name,
         "dataset": dataset,
         "data": data.name,
-        "model": models[0],
-        "embedder": models[1],
+        **models,
         **kept,
     }
     mark = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:8]

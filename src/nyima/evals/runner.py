@@ -55,7 +55,7 @@ class Run:
 
     folder: Path
     calls: Calls
-    rows: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    _rows: dict[tuple[str, ...], dict[str, Any]] = field(default_factory=dict[tuple[str, ...], dict[str, Any]])
 
     @classmethod
     def open(cls, folder: Path, config: Mapping[str, Any]) -> Run:
@@ -69,9 +69,14 @@ class Run:
             calls = Calls(folder / "calls.db")
             undo.callback(calls.close)
             _same_run(folder, config)
-            rows = read_rows(folder)
+            rows = {(r["row"], *_key(r)): r for r in read_rows(folder)}
             undo.pop_all()
         return cls(folder, calls, rows)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows, the newest of each."""
+        return list(self._rows.values())
 
     def add(self, row: dict[str, Any]) -> None:
         """Keep a row at once."""
@@ -83,7 +88,7 @@ class Run:
             raise StoreFull(
                 f"{self.folder} cannot be written: {error.strerror}: free some space and run it again"
             ) from error
-        self.rows.append(row)
+        self._rows[(row["row"], *_key(row))] = row
 
     def done(self, kind: str) -> set[tuple[str, ...]]:
         """The keys of the rows of a kind that did not fail."""

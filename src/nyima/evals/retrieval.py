@@ -3,7 +3,7 @@
 LoCoMo and BEAM are scored by turn, LongMemEval and RealMem by session, where a
 session's rank is that of its best turn. ``share`` is the mean share of a question's
 evidence in the top k, ``all`` the share of questions with all of it there, ``any`` with
-some of it. RealMem asks in the middle of a history: only earlier sessions count.
+some of it; ``mrr`` and ``ndcg`` are of the same ranking. RealMem asks in the middle of a history: only earlier sessions count.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from nyima.engines.ingest import turn_id
 from nyima.engines.recipes import recipe_named
 from nyima.errors import InputError
 from nyima.evals.cases import Case, Question
+from nyima.evals.metrics import ranked
 from nyima.evals.readers import read_cases
+from nyima.evals.stats import interval
 from nyima.memory import Memory
 from nyima.testing import FixedClock
 
@@ -33,6 +35,7 @@ _KS = {
     "locomo": (5, 10, 20, 50), "locomo-corrected": (5, 10, 20, 50), "beam": (10, 20), "longmemeval": (5, 10),
     "realmem": (5, 10),
 }  # fmt: skip
+Scored = tuple[str, dict[str, float]]
 _BY_SESSION = frozenset({"longmemeval", "realmem"})
 _PIECES = {"locomo": 50, "locomo-corrected": 50, "beam": 20, "longmemeval": 120, "realmem": 200}
 
@@ -57,8 +60,8 @@ async def run_retrieval(
     cases = [replace(c, questions=tuple(q for q in c.questions if q.gold)) for c in every]
     total = sum(len(c.sessions) + len(c.questions) for c in cases)
     done = 0
-    scores: dict[tuple[str, int], list[tuple[float, bool, bool]]] = {}
-    by_type: dict[str, dict[str, list[tuple[float, bool, bool]]]] = {}
+    scores: dict[tuple[str, int], list[Scored]] = {}
+    by_type: dict[str, dict[str, list[Scored]]] = {}
     for case in cases:
         with tempfile.TemporaryDirectory() as folder:
             at = case.sessions[-1][1][-1].at
@@ -76,7 +79,7 @@ async def run_retrieval(
                 for name in recipes:
                     ranking = await _ranking(memory, dataset, case, question, name)
                     for k in _KS[dataset]:
-                        result = _score(ranking[:k], question.gold)
+                        result = (case.name, ranked(ranking, question.gold, k))
                         scores.setdefault((name, k), []).append(result)
                         if k == _KS[dataset][0] or (dataset.startswith("locomo") and k == 10):
                             by_type.setdefault(f"{name} @{k}", {}).setdefault(question.kind, []).append(result)
@@ -119,11 +122,8 @@ async def _recall(memory: Memory, question: Question, recipe: str, pieces: int) 
     return await recaller.recall(memory.scope, query, Budget(pieces, 10_000_000))
 
 
-def _score(top: Sequence[str], gold: frozenset[str]) -> tuple[float, bool, bool]:
-    hits = gold & set(top)
-    return len(hits) / len(gold), hits == gold, bool(hits)
-
-
-def _means(values: Sequence[tuple[float, bool, bool]]) -> dict[str, float]:
-    share, every, some = zip(*values, strict=True)
-    return {"share": round(fmean(share), 4), "all": round(fmean(every), 4), "any": round(fmean(some), 4)}
+def _means(values: Sequence[Scored]) -> dict[str, float]:
+    """The means, and the interval of the share with whole conversations drawn."""
+    means = {name: round(fmean(v[name] for _, v in values), 4) for name in values[0][1]}
+    found = interval([v["share"] for _, v in values], [case for case, _ in values])
+    return {**means, "share_low": round(found.low, 4), "share_high": round(found.high, 4)}

@@ -25,7 +25,7 @@ from nyima.evals.quality import built
 from nyima.evals.stats import interval
 from nyima.memory import Said
 
-__all__ = ["Stream", "change_quality", "make_stream"]
+__all__ = ["Stream", "change_quality", "make_stream", "stream_rates"]
 
 _START = datetime(2026, 1, 12, 18, tzinfo=UTC)
 _FIRST = {
@@ -123,7 +123,10 @@ def _stated(records: Sequence[MemoryRecord]) -> list[ProfileFact | Summary]:
     return [r for r in records if isinstance(r, ProfileFact) or (isinstance(r, Summary) and r.level == "running")]
 
 
-def _measure(stream: Stream, live: Sequence[MemoryRecord], every: Sequence[MemoryRecord]) -> dict[str, float]:
+def stream_rates(stream: Stream, live: Sequence[MemoryRecord], every: Sequence[MemoryRecord]) -> dict[str, float]:
+    """The rates of one stream from the records that are live at its end and ``every`` one
+    there was (episodes left out): values known, replaced ones still stated, current ones
+    lost, a friend's facts as the user's own, dates that nobody said, records told twice."""
     facts = [r for r in live if isinstance(r, ProfileFact)]
     notes = [r for r in live if isinstance(r, Note)]
     stated = _stated(live)
@@ -168,7 +171,7 @@ async def change_quality(
             finally:
                 await memory.close()
         kept = [r for r in every if not isinstance(r, Episode)]
-        for name, value in _measure(stream, live, kept).items():
+        for name, value in stream_rates(stream, live, kept).items():
             found.setdefault(name, []).append(value)
         note(number, len(seeds))
     rows = {name: interval(values) for name, values in found.items()}

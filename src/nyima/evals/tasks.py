@@ -13,7 +13,7 @@ from nyima.evals.cases import Case, write_cases
 from nyima.evals.readers import read_cases
 from nyima.evals.replay import ReplayedModel
 
-__all__ = ["TASKS", "Choice", "Task", "choose_cases", "dataset_of"]
+__all__ = ["TASKS", "Choice", "Task", "choose_cases", "dataset_of", "first_sessions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ async def choose_cases(
         random.Random(choice.seed).shuffle(cases)  # noqa: S311 - a sample, no secret
     cases = cases[choice.skip :][: choice.limit]
     if choice.sessions is not None:
-        cases = [_first_sessions(case, choice.sessions) for case in cases]
+        cases = [first_sessions(case, choice.sessions) for case in cases]
     if task.name == "learning-knowledge" and dataset == "msc":
         cases = await _with_questions(cases, kept, builder, note)
     if choice.questions is not None:
@@ -127,7 +127,8 @@ async def choose_cases(
     return cases
 
 
-def _first_sessions(case: Case, count: int) -> Case:
+def first_sessions(case: Case, count: int) -> Case:
+    """A case with its first sessions, and the questions and gold memory that belong there."""
     names = [id for id, _ in case.sessions][:count]
     left = {*names, "persona", ""}
     questions = tuple(q for q in case.questions if q.before is None or q.before in names)

@@ -59,10 +59,12 @@ def _table(out: Console, report: dict[str, Any]) -> None:
     from rich.table import Table
 
     table = Table(title=f"{report['dataset']}: {report['questions']} questions ({report['left_out']} left out)")
-    for name in ("recipe", "k", "share", "all", "any"):
+    for name in ("recipe", "k", "share", "95 %", "all", "any", "MRR", "nDCG"):
         table.add_column(name, justify="left" if name == "recipe" else "right")
     for row in report["rows"]:
-        table.add_row(row["recipe"], str(row["k"]), *(f"{row[n]:.3f}" for n in ("share", "all", "any")))
+        between = f"{row['share_low']:.3f} to {row['share_high']:.3f}"
+        rest = (f"{row[n]:.3f}" for n in ("all", "any", "mrr", "ndcg"))
+        table.add_row(row["recipe"], str(row["k"]), f"{row['share']:.3f}", between, *rest)
     out.print(table)
     out.print(f"{report['seconds']:.0f} s")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -83,6 +84,8 @@ class Source:
         None
     )
     seed: Annotated[int | None, typer.Option("--seed", help="Shuffle the sources by this number first.")] = None
+    skip: Annotated[int, typer.Option("--skip", min=0, help="Leave out the first sources.")] = 0
+    sessions: Annotated[int | None, typer.Option("--sessions", min=1, help="Only the first sessions of each.")] = None
     model: Annotated[str | None, typer.Option("--model", help="The chat model (default: the settings').")] = None
 
 
@@ -101,13 +104,14 @@ async def build(
     from nyima.evals.cases import write_cases
     from nyima.evals.readers import read_cases
     from nyima.evals.replay import Calls, ReplayedModel
+    from nyima.evals.tasks import first_sessions
 
     if kind not in BUILDERS:
         raise InputError(f"there is no builder {kind!r}: choose one of {', '.join(BUILDERS)}")
     cases = read_cases(given.dataset or ("seeds" if kind == "feedback" else "msc"), source)
     if given.seed is not None:
         random.Random(given.seed).shuffle(cases)  # noqa: S311 - a sample
-    cases = cases[: given.limit]
+    cases = [first_sessions(c, given.sessions) if given.sessions else c for c in cases[given.skip :][: given.limit]]
     out.parent.mkdir(parents=True, exist_ok=True)
     calls = Calls(out.with_suffix(out.suffix + ".calls.db"))
     model = open_model(common.settings(), given.model)
@@ -205,15 +209,21 @@ async def quality(
     path: Annotated[Path | None, typer.Option("--data", help="The folder of MSC, for gate and memory.")] = None,
     recipe: Annotated[str, typer.Option("--recipe", help="Whose writers.")] = "default",
     train: Annotated[int, typer.Option("--train", min=0, help="Dialogues to learn the cheap gate on.")] = 150,
+    calls: Annotated[Path, typer.Option("--calls", help="Where the model's answers are kept.")] = Path(
+        "runs/quality.db"
+    ),
 ) -> None:
     """Measure what is written: the decision to remember against MSC's labels, the records
-    against its gold sentences, or a stream of changes whose truth is known."""
+    against its gold sentences, or a stream of changes whose truth is known. Ctrl-C, and
+    the same command again goes on."""
     import random
 
     from nyima.app import find_embedder
     from nyima.evals.quality import gate_quality, memory_quality
     from nyima.evals.readers import read_cases
+    from nyima.evals.replay import Calls, ReplayedModel
     from nyima.evals.streams import change_quality
+    from nyima.evals.tasks import first_sessions
 
     if view not in {"gate", "memory", "changes"}:
         raise InputError(f"there is no view {view!r}: choose gate, memory or changes")
@@ -226,9 +236,13 @@ async def quality(
             raise InputError(f"{view} needs --data with the folder of MSC")
         cases = read_cases(given.dataset or "msc", path)
         random.Random(given.seed or 0).shuffle(cases)  # noqa: S311 - a sample
-    model = None if view == "gate" and given.model == "none" else open_model(settings, given.model)
-    async with closing(model):
-        with _bar(view) as note:
+        cases = [first_sessions(c, given.sessions) if given.sessions else c for c in cases[given.skip :]]
+    chat = None if view == "gate" and given.model == "none" else open_model(settings, given.model)
+    calls.parent.mkdir(parents=True, exist_ok=True)
+    kept = Calls(calls)
+    async with closing(chat):
+        with _bar(view) as note, contextlib.closing(kept):
+            model = ReplayedModel(chat, kept) if chat is not None else None
             report: Any
             if view == "gate":
                 report = await gate_quality(cases[:limit], cases[limit : limit + train], model, embedder, note)

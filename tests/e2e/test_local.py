@@ -62,6 +62,43 @@ async def test_what_stands_after_256_pieces_does_not_count(embedder: OnnxEmbedde
     assert one @ two == pytest.approx(1.0, abs=1e-4)
 
 
+@pytest.mark.req("rsum.metrics")
+async def test_bert_score_is_that_of_the_authors_package_on_the_same_weights(embedder: OnnxEmbedder) -> None:
+    """The figures are those of the package (tools/check_bertscore.py, largest difference 2e-7)."""
+    from nyima.evals.metrics import bert_score
+
+    published = {
+        ("Your dog is called Biscuit.", "Your dog's name is Biscuit, and she is a beagle."): (
+            0.848779,
+            0.709448,
+            0.772884,
+        ),
+        ("I don't know that yet.", "You play the cello and the flute."): (0.106070, 0.088293, 0.096368),
+        ("Tea", "You like to drink a cup of green tea in the morning."): (0.848064, 0.427347, 0.568315),
+    }
+    for (reply, reference), wanted in published.items():
+        one, two = await embedder.token_vectors([reply, reference])
+        assert bert_score(one, two) == pytest.approx(wanted, abs=0.01)  # int8 kernels differ between processors
+
+
+async def test_two_conversations_at_once_do_not_get_each_others_answers() -> None:
+    model = LocalChat(files(SMALL)["model.gguf"], SMALL)
+
+    async def ask(pet: str) -> str:
+        system = Message("system", f"The user's cat is called {pet}. Answer in one word.")
+        pieces = model.stream([system, Message("user", "What is my cat called?")], max_tokens=12, lane="chat")
+        return [p async for p in pieces if isinstance(p, Completion)][-1].text
+
+    try:
+        import asyncio
+
+        pets = ["Momo", "Zelda", "Pixel", "Waffle"]
+        answers = await asyncio.gather(*(ask(p) for p in pets))
+    finally:
+        await model.close()
+    assert not any(other in answer for pet, answer in zip(pets, answers, strict=True) for other in pets if other != pet)
+
+
 async def test_damaged_weights_are_explained(tmp_path: Path) -> None:
     settings = load_settings(cache=tmp_path)
     held = shelf(settings)

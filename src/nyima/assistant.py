@@ -255,11 +255,10 @@ class Assistant:
             with contextlib.suppress(ModelError):  # then the recall is by words, and its trace says so
                 await self.memory.ingest.index(self.memory.scope)
         found = await parts.recaller(self.recipe).recall(self.memory.scope, query, self.recipe.evidence)
-        kept = tuple(e for e in found.kept if not visible & set(e.record.provenance.turns[:1]))
-        if "profile" in self.recipe.system:
-            kept = tuple(e for e in kept if e.source != "profile")
-        if "summary" in self.recipe.system:
-            kept = tuple(e for e in kept if e.source != "summary")
+        standing = set((await self._knowledge()).refs) if self.recipe.system else set()
+        kept = tuple(
+            e for e in found.kept if e.record.id not in standing and not visible & set(e.record.provenance.turns[:1])
+        )
         return replace(found, kept=kept)
 
     def _builder(self, style: str | None = None) -> PromptBuilder:

@@ -30,7 +30,7 @@ from nyima.domain.ports import ChatModel, Clock, Embedder, RecordFilter
 from nyima.engines.cascade import Cascade, Receipt
 from nyima.engines.facts import canonical_key
 from nyima.engines.ingest import Ingest, Progress, turn_id
-from nyima.engines.recipes import Recipe
+from nyima.engines.recipes import Recipe, SourceSpec
 from nyima.engines.strategies.common import Desk
 from nyima.engines.strategies.conditional import passive_note
 from nyima.engines.undo import inverse
@@ -357,7 +357,10 @@ class Memory:
 
     async def meant(self, query: str) -> list[Evidence]:
         """What ``forget(query=…)`` would erase: what is clearly to the point, nothing else."""
-        found = await self._recall(query, None, replace(self.parts.recipe, fading=False))
+        recipe = self.parts.recipe
+        searched = tuple(s for s in recipe.sources if s.how != "all") or (recipe.sources and (SourceSpec("history"),))
+        plain = replace(recipe, sources=tuple(searched), fading=False, judge="scores")
+        found = await self._recall(query, None, plain)
         kept = [e for e in found.kept if e.source != "persona"]
         best = max((e.score for e in kept), default=0.0)
         return [e for e in kept if e.score >= max(_MEANT, _MEANT_SHARE * best)]

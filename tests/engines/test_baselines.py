@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -51,15 +52,44 @@ async def test_memorybank_keeps_dated_days_an_overall_summary_and_a_portrait(db:
         assert live["overall"].body == "Coco was ill, then Rome."
         assert live["overall"].covers == ("s0", "s1")
         assert "Coco was ill." in model.asked("overall")[1].last
-        await nyima.reply("How is Coco the parrot?")
+        await nyima.reply("They spoke of Rome, when was it?")
         system = model.asked("chat")[-1].system
         assert "then Rome" in system
         assert "loves birds" in system
+        assert "2026-03-03: They spoke of Rome." in model.asked("chat")[-1].last  # a day's summary is found
         receipt = await nyima.forget(query="parrot Coco ill")
         assert receipt.bytes_found == 0
         assert receipt.rederived >= 1
         left = await nyima.memory.store.records(nyima.memory.scope, RecordFilter(kinds=("summary",), retired=True))
         assert not [r for r in left if "Coco" in r.text]
+
+
+async def test_an_erase_in_memorybank_leaves_no_trace_and_loses_no_other_day(db: Path, clock: FixedClock) -> None:
+    model = ScriptedModel(
+        {
+            "day": [lambda r: json.dumps({"text": "Coco the parrot." if "Coco" in r.last else "Rome was booked."})],
+            "overall": [lambda r: json.dumps({"text": r.last})],
+            "portrait": [lambda r: json.dumps({"text": "Loves Coco." if "Coco" in r.last else "Travels."})],
+        }
+    )
+    async with companion(db, model, recipe="memorybank", clock=clock) as nyima:
+        memory = nyima.memory
+        for n, text in enumerate(("My parrot Coco is ill.", "I booked Rome.", "I like figs.")):
+            await memory.remember([Said(text, id="0")], session=f"s{n}")
+            await memory.end_session(f"s{n}")
+            await nyima.drain()
+            clock.forward(days=1)
+        await memory.forget(session="s2")  # the newest overall summary and portrait stood on it
+        await nyima.drain()
+        live = {r.level: r.text for r in await memory.records(kinds=("summary",)) if isinstance(r, Summary)}
+        assert "Coco" in live["overall"]
+        assert "portrait" in live
+        clock.forward(seconds=1)
+        await memory.forget(session="s0")
+        await nyima.drain()
+        left = await memory.store.records(memory.scope, RecordFilter(retired=True))
+        assert not [r for r in left if "Coco" in r.text]
+        assert {"day", "overall", "portrait"} <= {r.level for r in left if isinstance(r, Summary)}
 
 
 @pytest.mark.req("rsum.memorybank")
@@ -92,7 +122,8 @@ async def test_memochat_writes_memos_chooses_and_replies(db: Path, clock: FixedC
         await nyima.memory.end_session("s")
         await nyima.drain()
         made = [r for r in await nyima.memory.records(kinds=("summary",)) if isinstance(r, Summary)]
-        assert [(r.level, len(r.provenance.turns)) for r in made] == [("topic", 2), ("topic", 1), ("topic", 3)]
+        assert [(r.level, r.covers[1]) for r in made] == [("topic", "1-2"), ("topic", "3-3"), ("topic", "1-3")]
+        assert {len(r.provenance.turns) for r in made} == {3}  # the model saw all of it
         clock.forward(days=1)
         reply = await nyima.reply("Where do I travel?")
         (piece,) = reply.recall.kept
@@ -100,6 +131,10 @@ async def test_memochat_writes_memos_chooses_and_replies(db: Path, clock: FixedC
         assert "I also booked Rome" in model.asked("chat")[-1].last
         assert (await nyima.reply("And then?")).recall.kept == ()
         assert (await nyima.reply("Nonsense?")).recall.kept == ()
+        receipt = await nyima.forget(query="parrot Coco ill")
+        assert receipt.bytes_found == 0
+        live = await nyima.memory.store.records(nyima.memory.scope, RecordFilter(kinds=("summary",), retired=True))
+        assert not [r for r in live if "Coco" in r.text]
 
 
 @pytest.mark.req("rsum.dpr", "rsum.plus-long-context", "rsum.gold-memory", "cond.k-study")

@@ -167,7 +167,7 @@ async def test_the_judges_own_error_rate_is_measured() -> None:
     first = await error_rate(JUDGES["gsb"], ScriptedModel({"judge-best": ['{"best": "A"}']}))
     assert (first["wrong"], first["n"]) == (12, 12)
     mute = await error_rate(JUDGES["accuracy"], ScriptedModel({"judge-correct": ["?"]}))
-    assert (mute["n"], mute["failed"]) == (0, 12)
+    assert (mute["n"], mute["wrong"], mute["failed"]) == (36, 36, 36)
     flat = await error_rate(JUDGES["single"], ScriptedModel({"judge-single": ['{"reason": "r", "score": 50}']}))
     assert (flat["wrong"], flat["n"]) == (12, 12)
 

@@ -76,6 +76,24 @@ def test_msc_has_sessions_dates_questions_by_session_and_gold_sentences(tmp_path
     assert asked[2][0] == "session 3"
 
 
+def test_msc_gaps_lie_between_neighbouring_sessions(tmp_path: Path) -> None:
+    def talk(text: str, number: int, unit: str) -> dict[str, Any]:
+        return {"dialog": [{"text": text}, {"text": "ok"}], "time_num": number, "time_unit": unit}
+
+    row = {
+        "dialog": [{"text": "third"}, {"text": "ok"}], "metadata": {"initial_data_id": "v"},
+        "previous_dialogs": [talk("first", 4, "hours"), talk("second", 5, "days")],
+    }  # fmt: skip
+    lines(tmp_path / "msc_dialogue" / "session_3" / "valid.txt", [row])
+    (case,) = read_cases("msc", tmp_path)
+    first, second, third = (turns[0].at for _, turns in case.sessions)
+    assert first
+    assert second
+    assert third
+    assert (second - first).total_seconds() == 4 * 3_600
+    assert (third - second).days == 5
+
+
 def test_carecall_keeps_korean_and_what_each_session_adds(tmp_path: Path) -> None:
     talk = [
         {"role": "system", "text": "안녕하세요?"},
@@ -193,7 +211,7 @@ def test_a_folder_that_is_not_msc_and_bytes_that_are_no_text(tmp_path: Path) -> 
         ("carecall", "carecall/carecall-memory-sample.json", 10, 386),
         ("locomo", "locomo", 5, 999),
         ("prefeval", "prefeval", 505, 505),
-        ("memorybank", "memorybank", 30, 173),
+        ("memorybank", "memorybank", 30, 200),
         ("kbp", "kbp/dev.json", 248, 1_227),
         ("dulemon", "dulemon_samples", 20, 163),
         ("seeds", "self_instruct_seeds", 427, 427),

@@ -15,7 +15,7 @@ from nyima.evals.cases import Case, Gold, Question
 from nyima.evals.replay import Calls, ReplayedModel
 from nyima.evals.report import markdown, summarise, write_report
 from nyima.evals.runner import Progress, Run, read_rows, run_cases
-from nyima.evals.tables import Prices, changed, scores_of, table
+from nyima.evals.tables import Prices, differences, scores_of, table
 from nyima.evals.tasks import TASKS, Choice, choose_cases, dataset_of
 from nyima.memory import Said
 from nyima.testing import HashEmbedder, ScriptedModel
@@ -217,8 +217,16 @@ async def test_the_report_is_one_file_that_needs_no_network(tmp_path: Path) -> N
     assert "history against none, rouge1: +" in text
     saved = json.loads((tmp_path / "run" / "report.json").read_text("utf-8"))
     assert saved["lines"][1]["scores"]["f1"]["low"] <= saved["lines"][1]["scores"]["f1"]["mean"]
-    moved = changed(run.rows, run.rows, "history", "none", "f1")
+    moved = differences(scores_of(run.rows, "history", "f1"), scores_of(run.rows, "none", "f1"))
     assert moved[0][1] > 0
+
+
+async def test_a_two_encoder_row_is_named_by_its_weights(tmp_path: Path) -> None:
+    run = await go(tmp_path / "run", ["none", "two-encoder"], model())
+    summary = summarise(
+        run.rows, ["none", "two-encoder"], TASKS["questions"], {**CONFIG, "queries": "asks"}, Prices(), None
+    )
+    assert [line["label"] for line in summary["lines"]] == ["none", "two-encoder (asks, hash-64)"]
 
 
 async def test_tasks_choose_cases(tmp_path: Path) -> None:

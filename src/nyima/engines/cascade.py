@@ -20,6 +20,9 @@ _SHARED_WORDS = 1
 _NEEDLE = 24
 _LEAST_VALUE = 5
 _MOST_NEEDLES = 2_000
+_WRITER_OF = {
+    "session": "summary", "day": "memorybank", "overall": "memorybank", "portrait": "memorybank", "topic": "memochat",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +161,8 @@ class Cascade:
             doomed.records[record.id] = record
             if isinstance(record, Note) and record.provenance.turns[0] not in doomed.turns:
                 doomed.again.append(self._again("note", record.provenance.turns[0]))
-            elif isinstance(record, Summary) and record.level != "running":
-                await self._session_again(scope, doomed, record, record.provenance.writer)
+            elif isinstance(record, Summary) and record.level in _WRITER_OF:
+                await self._session_again(scope, doomed, record, _WRITER_OF[record.level])
         running = [r for r in doomed.records.values() if isinstance(r, Summary) and r.level == "running"]
         for record in running:
             if chain_from is None or len(record.covers) < len(chain_from.covers):
@@ -182,11 +185,17 @@ class Cascade:
                     todo.append(older)
 
     async def _session_again(self, scope: Scope, doomed: _Doomed, record: Summary, kind: str) -> None:
-        for session in record.covers[-1:]:
+        """Another job for the last session that a summary covers and that is still there."""
+        if not record.provenance.turns:
+            return
+        last_only = record.level in {"session", "running"}
+        for session in record.covers[-1:] if last_only else reversed(record.covers):
             left = [t for t in await self.store.turns(scope, session=session) if t.id not in doomed.turns]
-            owed = {(job.kind, job.subject) for job in doomed.again}
-            if any(t.role is Role.USER for t in left) and record.provenance.turns and (kind, session) not in owed:
-                doomed.again.append(self._again(kind, session))
+            if any(t.role is Role.USER for t in left):
+                owed = {(job.kind, job.subject) for job in doomed.again}
+                if (kind, session) not in owed:
+                    doomed.again.append(self._again(kind, session))
+                return
 
     def _again(self, kind: str, subject: str) -> Job:
         stamp = self.clock.now().strftime("%Y%m%d%H%M%S%f")

@@ -103,18 +103,24 @@ async def build_knowledge(case: Case, model: ChatModel) -> Built:
     left: list[str] = []
     for number, fact in enumerate(facts):
         near = sorted(spoken, key=lambda t: -_share(fact, t.text))[:4]
-        if max((_share(fact, text) for text in told), default=0.0) < _SAID:
-            heard = "\n".join(cut_tokens(t.text, 60) for t in near)
-            if not near or not (await ask(model, SAID, SaidIn(heard, fact))).said:
+        said = max((_share(fact, text) for text in told), default=0.0) >= _SAID
+        try:
+            if not said:
+                heard = "\n".join(cut_tokens(t.text, 60) for t in near)
+                said = bool(near) and (await ask(model, SAID, SaidIn(heard, fact))).said
+            if not said:
                 left.append(f"{case.name}: not said: {fact}")
                 continue
-        made = await ask(model, QUESTION, FactIn(fact))
-        made.question = _as_user(made.question)
-        if "?" not in made.question or _share(fact, made.question) > 0.99 or _share(made.answer, made.question) > 0.99:
-            left.append(f"{case.name}: gives itself away: {made.question}")
+            made = await ask(model, QUESTION, FactIn(fact))
+        except ModelGarbled as error:
+            left.append(f"{case.name}: {error}")
+            continue
+        asked = _as_user(made.question)
+        if "?" not in asked or _share(fact, asked) > 0.99 or _share(made.answer, asked) > 0.99:
+            left.append(f"{case.name}: gives itself away: {asked}")
             continue
         gold = frozenset(t.id for t in near[:1] if _share(fact, t.text) >= _SAID)
-        questions.append(Question(made.question, gold, "knowledge", _ends(case), None, made.answer, (), f"{number}"))
+        questions.append(Question(asked, gold, "knowledge", _ends(case), None, made.answer, (), f"{number}"))
     return Built(replace(case, questions=tuple(questions)), tuple(left))
 
 
@@ -184,7 +190,12 @@ def merge_pools(cases: Sequence[Case], size: int) -> list[Case]:
             for id, turns in c.sessions
         ]
         questions = [
-            replace(q, id=f"{c.name}/{q.id}", gold=frozenset(f"{c.name}/{g}" for g in q.gold))
+            replace(
+                q,
+                id=f"{c.name}/{q.id}",
+                gold=frozenset(f"{c.name}/{g}" for g in q.gold),
+                before=None if q.before is None else f"{c.name}/{q.before}",
+            )
             for c in part
             for q in c.questions
         ]

@@ -179,15 +179,30 @@ class _Case(BaseModel):
             )
             for i, q in enumerate(self.questions)
         )
+        names = {key for key, _ in sessions}
+        for question in questions:
+            if question.before is not None and question.before not in names:
+                raise InputError(
+                    f"question {question.id!r} is asked before session {question.before!r}, which is not there"
+                )
+        if len({q.id for q in questions}) < len(questions):
+            raise InputError("two questions have the same id: give each its own")
         gold = tuple(Gold(g.text, g.role, g.session, g.turn) for g in self.gold_memory)
         return Case(self.name, tuple(sessions), questions, self.language, gold)
 
 
 def read_own(path: Path) -> Iterator[Case]:
     """The cases of a file in the format above."""
+    seen: set[str] = set()
     for place, row in json_lines(path):
         try:
-            yield _Case.model_validate(row).case()
+            case = _Case.model_validate(row).case()
+            if case.name in seen:
+                raise InputError(f"a second case is called {case.name!r}: give each its own name")
+            seen.add(case.name)
+            yield case
+        except InputError as error:
+            raise InputError(f"{place}: {error}") from error
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])

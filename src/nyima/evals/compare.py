@@ -10,7 +10,8 @@ from typing import Any
 
 from nyima.errors import InputError
 from nyima.evals.runner import read_rows
-from nyima.evals.tables import changed, differences
+from nyima.evals.stats import paired
+from nyima.evals.tables import differences, scores_of
 
 __all__ = ["compare_runs"]
 
@@ -37,10 +38,12 @@ def compare_runs(first: Path, second: Path, metric: str = "", recipes: Sequence[
     out: list[dict[str, Any]] = []
     for recipe, other in pairs:
         for name in [metric] if metric else shared[:1]:
-            found = differences(rows, others, recipe, other, name)
+            ours = scores_of(rows, recipe, name, one["recipes"][0], one["recipes"])
+            theirs = scores_of(others, other, name, two["recipes"][0], two["recipes"])
+            found = paired(ours, theirs)
             if found is None:
                 continue
-            moved = changed(rows, others, recipe, other, name)[:_SHOWN]
+            moved = differences(ours, theirs)[:_SHOWN]
             listed = [{"case": k[0], "question": k[1], "text": texts[k], "by": round(v, 4)} for k, v in moved]
             out.append(
                 {"recipe": recipe, "other": other, "metric": name, "difference": asdict(found), "changed": listed}

@@ -39,13 +39,15 @@ Verdict = tuple[float, dict[str, Any]]
 @dataclass(frozen=True, slots=True)
 class Judge:
     """A way to judge. ``sees`` is how many replies it looks at: 1, 2 (a reply and that of
-    the first recipe) or 4 (all recipes). ``scale`` says what its score means."""
+    the first recipe) or 4 (all recipes). ``scale`` says what its score means; a judge that ``refers`` needs a reference, and
+    leaves out what has none."""
 
     name: str
     about: str
     sees: int
     scale: str
     judge: Callable[[ChatModel, Sequence[Row]], Awaitable[Verdict]]
+    refers: bool = True
 
 
 def _cut(text: str, room: int = _ANSWER) -> str:
@@ -129,8 +131,8 @@ _ALL = (
     Judge("accuracy", "correct, partly or wrong", 1, "strict 0..1", accuracy),
     Judge("gsb", "good, same or bad against the first recipe", 2, "-1..1", gsb),
     Judge("choice", "the best of up to four", 4, "share won", choice),
-    Judge("single", "1 to 100 on three aspects", 1, "0..1", single),
-    Judge("pair", "four ways against the first recipe", 2, "-1..1", pair),
+    Judge("single", "1 to 100 on three aspects", 1, "0..1", single, refers=False),
+    Judge("pair", "four ways against the first recipe", 2, "-1..1", pair, refers=False),
 )
 JUDGES: Mapping[str, Judge] = {judge.name: judge for judge in _ALL}
 
@@ -157,7 +159,7 @@ async def judge_rows(
     for (case, question), answers in by_question.items():
         for recipe, other, shown in _shown(judge, answers, recipes):
             key = (name, case, question, recipe, other)
-            if key in done or any(r["failed"] for r in shown):
+            if key in done or any(r["failed"] for r in shown) or (judge.refers and not shown[0]["reference"]):
                 continue
             verdict: dict[str, Any] = {
                 "row": "verdict", "judge": name, "case": case, "question": question, "recipe": recipe, "other": other,
@@ -183,8 +185,9 @@ def _shown(judge: Judge, answers: Mapping[str, Row], recipes: Sequence[str]) -> 
 
 async def error_rate(judge: Judge, model: ChatModel) -> dict[str, Any]:
     """How often a judge is wrong on a small built-in set of right, partly right and wrong
-    answers: ``wrong`` of ``n``. A judge that compares must prefer the right answer to the
-    wrong one; one that rates must rate it higher."""
+    answers: ``wrong`` of ``n``; ``failed`` checks had no usable answer and count as wrong.
+    A judge that compares must prefer the right answer to the wrong one; one that rates
+    must rate it higher."""
     text = (resources.files("nyima.evals") / "judge_check.jsonl").read_text("utf-8")
     wrong = n = failed = 0
     for number, line in enumerate(filter(None, text.split("\n"))):
@@ -196,22 +199,28 @@ async def error_rate(judge: Judge, model: ChatModel) -> dict[str, Any]:
             }
             for kind in ("right", "partly", "wrong")
         }  # fmt: skip
-        try:
-            for good in await _checks(judge, model, rows):
-                n += 1
-                wrong += not good
-        except ModelError:
-            failed += 1
+        for good in await _checks(judge, model, rows):
+            n += 1
+            wrong += not good
+            failed += good is None
     return {"judge": judge.name, "model": model.name, "wrong": wrong, "n": n, "failed": failed}
 
 
-async def _checks(judge: Judge, model: ChatModel, rows: Mapping[str, Row]) -> list[bool]:
+async def _checks(judge: Judge, model: ChatModel, rows: Mapping[str, Row]) -> list[bool | None]:
+    """Whether each check was right; None where the judge gave no usable answer."""
+
+    async def mark(*kinds: str) -> tuple[float, dict[str, Any]] | None:
+        try:
+            return await judge.judge(model, [rows[k] for k in kinds])
+        except ModelError:
+            return None
+
     if judge.sees > 1:
-        found, detail = await judge.judge(model, [rows["right"], rows["wrong"]])
-        return [detail["winner"] == "right" if judge.name == "choice" else found > 0]
-    marks = {kind: (await judge.judge(model, [row]))[0] for kind, row in rows.items()}
-    if judge.name == "score":
-        return [marks["right"] == 1.0, marks["partly"] == 0.5, marks["wrong"] == 0.0]
-    if judge.name == "accuracy":
-        return [marks["right"] == 1.0, marks["partly"] == 0.0, marks["wrong"] == 0.0]
-    return [marks["right"] > marks["wrong"]]
+        both = await mark("right", "wrong")
+        return [None if both is None else both[1].get("winner") == "right" if judge.name == "choice" else both[0] > 0]
+    if judge.name == "single":
+        good, bad = await mark("right"), await mark("wrong")
+        return [None if good is None or bad is None else good[0] > bad[0]]
+    wanted = {"right": 1.0, "partly": 0.5 if judge.name == "score" else 0.0, "wrong": 0.0}
+    found = {kind: await mark(kind) for kind in wanted}
+    return [None if (got := found[kind]) is None else got[0] == value for kind, value in wanted.items()]

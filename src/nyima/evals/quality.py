@@ -21,6 +21,7 @@ from nyima.domain.memory import MemoryRecord, Note, ProfileFact, Summary
 from nyima.domain.ports import ChatModel, Embedder
 from nyima.domain.text import content_words, sentences, words
 from nyima.engines.gate import first_person, worth_keeping
+from nyima.engines.recipes import recipe_named
 from nyima.errors import InputError, ModelError
 from nyima.evals.cases import Case
 from nyima.evals.metrics import memory_match
@@ -203,7 +204,9 @@ async def memory_quality(
                 records = await memory.records()
             finally:
                 await memory.close()
-        for kind, chosen in _families(records).items():
+        families = _families(records)
+        empty = {kind: list[MemoryRecord]() for kind in _made_by(recipe) if kind not in families}
+        for kind, chosen in {**families, **empty}.items():
             found = await _measured(case, kind, chosen, embedder)
             for name, value in found.items():
                 values.setdefault(kind, {}).setdefault(name, []).append(value)
@@ -223,6 +226,13 @@ async def memory_quality(
     }
 
 
+def _made_by(recipe: str) -> set[str]:
+    """The kinds that a recipe's writers make: where there is none, it counts as empty."""
+    kinds = {"conditional": "note", "profile": "fact", "recursive": "summary", "summary": "summary"}
+    kinds |= {"memorybank": "summary", "memochat": "summary"}
+    return {kinds[writer] for writer in recipe_named(recipe).writers if writer in kinds}
+
+
 def _shown(values: Sequence[float]) -> dict[str, float]:
     found = interval(values)
     return {"mean": found.mean, "low": found.low, "high": found.high}
@@ -231,7 +241,7 @@ def _shown(values: Sequence[float]) -> dict[str, float]:
 def _families(records: Sequence[MemoryRecord]) -> dict[str, list[MemoryRecord]]:
     families: dict[str, list[MemoryRecord]] = {}
     for record in records:
-        if isinstance(record, (Note, ProfileFact)) or (isinstance(record, Summary) and record.level == "running"):
+        if isinstance(record, (Note, ProfileFact, Summary)):
             families.setdefault(record.kind, []).append(record)
     return families
 

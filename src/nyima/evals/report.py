@@ -14,18 +14,26 @@ from nyima.evals.plot import plots
 from nyima.evals.tables import Prices, by_kind, corpus, judges_of, scores_of, table
 from nyima.evals.tasks import Task
 
-__all__ = ["add_bertscore", "markdown", "summarise", "write_report"]
+__all__ = ["add_bertscore", "checks_line", "markdown", "summarise", "write_report"]
 
 Row = Mapping[str, Any]
 
 
-async def add_bertscore(rows: Sequence[dict[str, Any]], embedder: TokenEmbedder) -> None:
-    """Put BERTScore's F1 into the answers that have a reference."""
-    chosen = [r for r in rows if r["row"] == "answer" and r["reference"] and not r["failed"]]
+async def add_bertscore(rows: Sequence[Row], embedder: TokenEmbedder) -> list[dict[str, Any]]:
+    """The answers that have a reference and no BERTScore yet, with its F1."""
+    chosen = [r for r in rows if r["row"] == "answer" and r["reference"] and not r["failed"] and "bertscore" not in r]
     replies = await embedder.token_vectors([r["reply"] for r in chosen])
     references = await embedder.token_vectors([r["reference"] for r in chosen])
-    for row, reply, reference in zip(chosen, replies, references, strict=True):
-        row["bertscore"] = round(bert_score(reply, reference)[2], 6)
+    return [
+        {**row, "bertscore": round(bert_score(reply, reference)[2], 6)}
+        for row, reply, reference in zip(chosen, replies, references, strict=True)
+    ]
+
+
+def checks_line(checked: Mapping[str, Any]) -> str:
+    """The judge's own error rate in words."""
+    text = f"the judge {checked['judge']} ({checked['model']}) was wrong on {checked['wrong']} of {checked['n']} checks"
+    return f"{text}, {checked['failed']} of them without a usable answer" if checked["failed"] else text
 
 
 def summarise(
@@ -48,13 +56,23 @@ def summarise(
         "cases": len({r["case"] for r in answers}),
         "questions": len({(r["case"], r["question"]) for r in answers}),
         "metrics": metrics,
-        "lines": [{**asdict(line), "corpus_bleu": round(corpus(rows, line.recipe), 4)} for line in lines],
+        "lines": [
+            {**asdict(line), "label": _label(line.recipe, config), "corpus_bleu": round(corpus(rows, line.recipe), 4)}
+            for line in lines
+        ],
         "by_kind": {
             metric: {k: {r: asdict(i) for r, i in v.items()} for k, v in by_kind(rows, recipes, metric).items()}
             for metric in metrics[:2]
         },
         "judge": dict(checked) if checked else None,
     }
+
+
+def _label(recipe: str, config: Mapping[str, Any]) -> str:
+    """Two-encoder rows are named by the weights in their two slots: queries, passages."""
+    if "two-encoder" not in recipe:
+        return recipe
+    return f"{recipe} ({config.get('queries', config['embedder'])}, {config['embedder']})"
 
 
 def _parts(judge: str) -> tuple[str, ...]:
@@ -72,6 +90,7 @@ def write_report(folder: Path, rows: Sequence[Row], summary: Mapping[str, Any]) 
     page = jinja2.Environment(loader=loader, autoescape=True).get_template("report.html.j2")
     html = page.render(
         s=summary,
+        checked=checks_line(summary["judge"]) if summary["judge"] else "",
         priced=any(line["cost"] for line in summary["lines"]),
         plots=[(title, svg) for title, svg in plots(summary) if svg],
         questions=_questions(rows, summary),
@@ -93,7 +112,7 @@ def markdown(summary: Mapping[str, Any]) -> str:
     """The table as Markdown."""
     metrics = summary["metrics"]
     config = summary["config"]
-    head = ["recipe", "n", *metrics, "calls/turn", "tokens/turn", "p50 s", "failed"]
+    head = ["recipe", "n", *metrics, "calls/turn", "tokens/turn", "p50 s", "failed", "unjudged"]
     lines = [
         f"{config['task']}: {summary['questions']} questions of {summary['cases']} cases; model {config['model']}.",
         "",
@@ -102,8 +121,14 @@ def markdown(summary: Mapping[str, Any]) -> str:
     ]
     for line in summary["lines"]:
         marks = [_marked(line["scores"].get(m)) for m in metrics]
-        costs = [f"{line['calls']:.2f}", f"{line['tokens']:.0f}", f"{line['seconds']:.1f}", str(line["failed"])]
-        lines.append("| " + " | ".join([line["recipe"], str(line["n"]), *marks, *costs]) + " |")
+        costs = [
+            f"{line['calls']:.2f}",
+            f"{line['tokens']:.0f}",
+            f"{line['seconds']:.1f}",
+            str(line["failed"]),
+            str(line["unjudged"]),
+        ]
+        lines.append("| " + " | ".join([line["label"], str(line["n"]), *marks, *costs]) + " |")
     for line in summary["lines"]:
         for metric, d in line["ahead"].items():
             lines.append(
@@ -112,10 +137,7 @@ def markdown(summary: Mapping[str, Any]) -> str:
             )
     checked = summary["judge"]
     if checked:
-        lines += [
-            "",
-            f"Judge {checked['judge']} ({checked['model']}): wrong on {checked['wrong']} of {checked['n']} checks.",
-        ]
+        lines += ["", f"{checks_line(checked)}."]
     return "\n".join(lines)
 
 
@@ -126,7 +148,7 @@ def _marked(score: Mapping[str, float] | None) -> str:
 def _questions(rows: Sequence[Row], summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every question with its answers, in the order in which they were asked."""
     metrics, recipes = summary["metrics"], summary["recipes"]
-    scores = {(r, m): scores_of(rows, r, m) for r in recipes for m in metrics}
+    scores = {(r, m): scores_of(rows, r, m, recipes[0], recipes) for r in recipes for m in metrics}
     verdicts: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row["row"] == "verdict":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shlex
 import sys
 import tempfile
@@ -16,6 +17,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from nyima.errors import InputError, PackError
 
 __all__ = ["reproduce_all", "verdict_of"]
+
+_STEP = re.compile(r"""(?:^|\.)(?:"([^"]+)"|([^.\[\]"]+))(?:\[([^\]]+)\])?""")
 
 
 class _Expected(BaseModel):
@@ -76,6 +79,8 @@ async def reproduce_all(file: Path, only: str, data: Path, say: Callable[[str], 
 
 
 async def _run(entry: _Entry, data: Path) -> list[dict[str, Any]]:
+    if entry.command.split()[:2] != ["nyima", "eval"]:
+        return [{"name": entry.name, "verdict": "failed", "shown": f"{entry.command!r} is no `nyima eval` command"}]
     with tempfile.TemporaryDirectory() as folder:
         words = [w.replace("{data}", str(data)).replace("{out}", folder) for w in shlex.split(entry.command)]
         child = await asyncio.create_subprocess_exec(
@@ -90,7 +95,13 @@ async def _run(entry: _Entry, data: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for expected in entry.expect:
         name = f"{entry.name}: {expected.at}"
-        value, low, high = _measured(report, expected.at)
+        try:
+            value, low, high = _measured(report, expected.at)
+        except (InputError, KeyError, TypeError, ValueError) as error:
+            rows.append(
+                {"name": name, "verdict": "failed", "shown": f"the report has nothing there ({error}): mend the entry"}
+            )
+            continue
         verdict = verdict_of((expected.value, expected.low, expected.high), value, low, high)
         shown = f"{value:.3f}, documented {expected.value:.3f} [{expected.low:.3f}, {expected.high:.3f}]"
         rows.append({"name": name, "verdict": verdict, "shown": shown, "value": value})
@@ -98,17 +109,20 @@ async def _run(entry: _Entry, data: Path) -> list[dict[str, Any]]:
 
 
 def _measured(report: Any, at: str) -> tuple[float, float | None, float | None]:
-    """The figure at a place such as ``rows[recipe=bm25,k=10].share``."""
-    here = report
-    for step in at.split("."):
-        name, _, wanted = step.partition("[")
+    """The figure at a place such as ``rows[recipe=bm25,k=10].share``; a name with dots
+    stands in quotes. An interval beside it is taken along."""
+    here, beside = report, {}
+    for quoted, plain, wanted in _STEP.findall(at):
+        name = quoted or plain
+        beside = here if isinstance(here, dict) else {}
         here = here[name] if name else here
         if wanted:
-            pairs = dict(p.split("=", 1) for p in wanted.rstrip("]").split(","))
-            found = [r for r in here if all(str(r.get(k)) == v for k, v in pairs.items())]
-            if not found:
-                raise InputError(f"the report has nothing at {at!r}: mend the entry")
-            here = found[0]
+            pairs = dict(p.split("=", 1) for p in wanted.split(","))
+            here = next(r for r in [*here, None] if r is None or all(str(r.get(k)) == v for k, v in pairs.items()))
+            if here is None:
+                raise InputError(f"there is nothing at {at!r}")
     if isinstance(here, dict):
         return float(here["mean"]), float(here["low"]), float(here["high"])
-    return float(here), None, None
+    last = at.rsplit(".", 1)[-1]
+    low, high = beside.get(f"{last}_low"), beside.get(f"{last}_high")
+    return float(here), low, high

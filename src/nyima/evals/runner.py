@@ -36,6 +36,7 @@ from nyima.traces import trace_event
 __all__ = ["Progress", "Run", "read_rows", "run_cases"]
 
 GOLD = "gold-memory"
+_UNUSABLE = ("ModelUnreachable", "ModelRefused", "NoModel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,39 +190,47 @@ class _Unit:
                 await assistant.close()
 
     async def _write(self, assistant: Assistant, clock: FixedClock, start: int, until: int) -> str:
-        """Bring the sessions in; the error when that failed."""
-        memory = assistant.memory
+        """Bring sessions in, a row each; the error when that failed."""
+        failed = ""
+        for number in range(start, until):
+            failed = failed or await self._session(assistant.memory, clock, number)
+        if not failed and self.recipe.partition("@")[0] == GOLD:
+            try:
+                await _gold(assistant.memory, self.case, until)
+            except InputError as error:
+                failed = str(error)
+        return failed
+
+    async def _session(self, memory: Memory, clock: FixedClock, number: int) -> str:
         before, began, waited = replace(self.model.meter), time.perf_counter(), self.model.meter.waited
-        turns, failed = 0, ""
+        id, said = self.case.sessions[number]
+        failed = ""
         try:
-            for id, said in self.case.sessions[start:until]:
-                if not said:
-                    continue
+            if said:
                 clock.at = max(clock.at, said[-1].at or clock.at)
                 await memory.remember(said, session=id, owed=True)
                 await memory.end_session(id)
                 clock.forward(hours=1)
-                failed = failed or await _drain(memory)
-                turns += sum(s.role is Role.USER for s in said)
-            if self.recipe.partition("@")[0] == GOLD:
-                await _gold(memory, self.case, until)
+                failed = await _drain(memory)
             await memory.ingest.index(memory.scope)
+        except StoreError:
+            raise  # a full disk stops the run; what is there is kept
         except NyimaError as error:
             failed = str(error)
         stats: dict[str, int] = {}
         for record in await memory.records():
             stats[record.kind] = stats.get(record.kind, 0) + 1
         own = time.perf_counter() - began - (self.model.meter.waited - waited)
+        turns = sum(s.role is Role.USER for s in said)
         row = {
             "row": "write",
             "case": self.case.name,
             "recipe": self.recipe,
-            "question": f"until {until}",
+            "question": f"session {number}",
             "turns": turns,
         }
-        self.run.add(
-            {**row, **_spent(before, self.model.meter), "own": round(own, 4), "records": stats, "failed": failed}
-        )
+        spent = {**_spent(before, self.model.meter), "own": round(own, 4)}
+        self.run.add({**row, **spent, "records": stats, "failed": failed})
         return failed
 
     async def _ask(self, assistant: Assistant, clock: FixedClock, question: Question) -> dict[str, Any]:
@@ -235,6 +244,8 @@ class _Unit:
             row["reply"] = answer.text
             row["recall"] = dict(_trace(answer.recall, clock.now()).body)
             row["messages"] = [[m.role, m.content] for m in self.model.meter.last]
+        except StoreError:
+            raise
         except NyimaError as error:
             row["failed"] = f"{type(error).__name__}: {error}"
         finally:
@@ -332,8 +343,9 @@ async def run_cases(
         usage = sum((m.usage for m in meters), Usage())
         progress(Progress(state["done"], total, state["failed"], usage, sum(m.seconds for m in meters)))
         if state["failed"] and state["failed"] == state["done"] >= 3:
-            last = next(r for r in reversed(run.rows) if r["failed"])
-            raise ModelError(f"nothing works: {last['failed']}: mend that and run it again")
+            last = next(r for r in reversed(run.rows) if r["failed"])["failed"]
+            if last.startswith(_UNUSABLE):
+                raise ModelError(f"nothing works: {last}: mend that and run it again")
 
     async def one(case: Case) -> None:
         async with gate:

@@ -38,7 +38,10 @@ def _load(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
                 raise InputError(
                     f"{path}:1: the columns {', '.join(missing)} are missing: fill in a sheet that `nyima eval sheet` wrote"
                 )
-            return list(reader)
+            return [
+                {**dict.fromkeys(columns, ""), **{k: v or "" for k, v in row.items() if k}, "": f"{reader.line_num}"}
+                for row in reader
+            ]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} cannot be read: {error}: give a CSV file in UTF-8") from error
 
@@ -87,7 +90,8 @@ def human_scores(rows: Sequence[Mapping[str, Any]], sheets: Sequence[Path]) -> d
     rated: list[dict[tuple[str, str], int]] = []
     for path in sheets:
         marks: dict[tuple[str, str], int] = {}
-        for number, line in enumerate(_load(path, ("id", *ASPECTS)), 2):
+        for line in _load(path, ("id", *ASPECTS)):
+            number = line[""]
             if line["id"] not in recipes:
                 raise InputError(
                     f"{path}:{number}: {line['id']!r} is no reply of this run: give the run that the sheet is from"
@@ -119,7 +123,8 @@ def agreement(sheets: Sequence[Path]) -> dict[str, Any]:
     read: list[dict[tuple[str, str], str]] = []
     for path in sheets:
         labels: dict[tuple[str, str], str] = {}
-        for number, line in enumerate(_load(path, ("case", "question", *_QUESTIONS)), 2):
+        for line in _load(path, ("case", "question", *_QUESTIONS)):
+            number = line[""]
             answers = [line[q].strip().casefold() for q in _QUESTIONS]
             if not any(answers):
                 continue

@@ -56,6 +56,7 @@ _FRIEND = ("My friend {} works as a {}.", "My friend {} lives in {}.")
 _NAMES = ("Petra", "Hamid", "Lucia", "Anton")
 _OWN = "If I could choose, I would take {} myself, I like that one."
 _IDLE = ("How was your day?", "Nice weather today!", "Haha, good one.", "What is the capital of Peru?", "ok, thanks")
+_MONTHS = "January February March April May June July August September October November December".split()
 _DATES = re.compile(
     r"\b\d{1,2}(?:st|nd|rd|th)?(?: of)? (?:january|february|march|april|may|june|july|august|september|october|november|december)\b"
     r"|\b(?:january|february|march|april|may|june|july|august|september|october|november|december) \d{1,2}\b|\b\d{4}-\d\d-\d\d\b",
@@ -93,7 +94,7 @@ def make_stream(seed: int, weeks: int = 4) -> Stream:
     job, city = values["job"][2], values["city"][2]
     said[1].append((_FRIEND[0].format(friend, job), "Say hello from me."))
     said[2].append((_FRIEND[1].format(friend, city), "A lovely place."))
-    said[0].append((f"I have a dentist's appointment on {days[0]}.", "I hope it goes well."))
+    said[0].append((f"I have an appointment at the bank on {days[0]}.", "I hope it goes well."))
     said[weeks - 1].append((f"We fly to Malta on {days[1]}.", "Have a good flight!"))
     said[1].append((draw.choice(_IDLE), _OWN.format(values["drink"][2])))
     for session in said:
@@ -149,6 +150,8 @@ def stream_rates(stream: Stream, live: Sequence[MemoryRecord], every: Sequence[M
 
 def _same_day(found: str, day: str) -> bool:
     number, month = day.split()
+    if re.fullmatch(r"\d{4}-\d\d-\d\d", found):
+        return found[5:] == f"{_MONTHS.index(month) + 1:02d}-{int(number):02d}"
     return month.casefold() in found.casefold() and re.search(rf"(?<!\d){number}(?!\d)", found) is not None
 
 

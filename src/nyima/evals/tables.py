@@ -15,7 +15,6 @@ __all__ = [
     "Prices",
     "answers_of",
     "by_kind",
-    "changed",
     "corpus",
     "differences",
     "judges_of",
@@ -24,6 +23,7 @@ __all__ = [
 ]
 
 Key = tuple[str, str]
+PARTS = ("/lenient", "/engagingness", "/coherence", "/consistency")
 Row = Mapping[str, Any]
 
 
@@ -69,31 +69,46 @@ def judges_of(rows: Sequence[Row]) -> list[str]:
     return sorted({r["judge"] for r in rows if r["row"] == "verdict"})
 
 
-def scores_of(rows: Sequence[Row], recipe: str, metric: str) -> dict[Key, float]:
-    """A metric by question. A failed answer, and one that the judge could not judge,
-    counts 0: it is never left out."""
+def scores_of(
+    rows: Sequence[Row], recipe: str, metric: str, base: str = "", among: Sequence[str] = ()
+) -> dict[Key, float]:
+    """A metric by question. A failed answer counts as the worst there is, and so does one
+    that the judge could not judge: it is never left out. ``base`` is the recipe that a
+    comparing judge compared with, ``among`` the recipes that it chose from."""
     answers = {(r["case"], r["question"]): r for r in answers_of(rows, recipe)}
     if metric in TEXT_METRICS:
         measure = TEXT_METRICS[metric]
         return {
             k: 0.0 if r["failed"] else measure(r["reply"], r["reference"]) for k, r in answers.items() if r["reference"]
         }
-    if metric.startswith("bertscore"):
-        return {k: float(r.get("bertscore", 0.0)) for k, r in answers.items() if "bertscore" in r or r["failed"]}
-    judge, _, part = metric.partition("/")
+    if metric == "bertscore":
+        return {k: float(r.get("bertscore", 0.0)) for k, r in answers.items() if r["reference"]}
+    judge, part = next(((metric.removesuffix(p), p[1:]) for p in PARTS if metric.endswith(p)), (metric, ""))
     verdicts = [r for r in rows if r["row"] == "verdict" and r["judge"] == judge]
-    if judge.startswith("choice"):
-        won = [r for r in verdicts if recipe in r["recipe"].split(" | ")]
+    kind = judge.partition(":")[0]
+    if kind == "choice":
+        joined = " | ".join(among)
+        won = [r for r in verdicts if r["recipe"] == joined or (not among and recipe in r["recipe"].split(" | "))]
         return {(r["case"], r["question"]): float(r["detail"].get("winner") == recipe) for r in won}
-    mine = {(r["case"], r["question"]): r for r in verdicts if r["recipe"] == recipe}
-    if not mine:
+    compares = kind in {"gsb", "pair"}
+    if compares and recipe == base:
         return {}
-    return {k: _mark(mine[k], part) if k in mine else 0.0 for k in answers if k in mine or answers[k]["failed"]}
+    mine = {
+        (r["case"], r["question"]): r
+        for r in verdicts
+        if r["recipe"] == recipe and r["other"] == (base if compares else "")
+    }
+    if not mine and not any(r["failed"] for r in answers.values()):
+        return {}
+    worst = -1.0 if compares else 0.0
+    return {
+        k: _mark(mine[k], part, worst) if k in mine else worst for k in answers if k in mine or answers[k]["failed"]
+    }
 
 
-def _mark(verdict: Row, part: str) -> float:
+def _mark(verdict: Row, part: str, worst: float) -> float:
     if verdict["failed"]:
-        return 0.0
+        return worst
     if not part:
         return float(verdict["score"])
     value = verdict["detail"][part]
@@ -102,14 +117,14 @@ def _mark(verdict: Row, part: str) -> float:
 
 def table(rows: Sequence[Row], recipes: Sequence[str], metrics: Sequence[str], prices: Prices) -> list[Line]:
     """A line a recipe."""
-    first = {m: scores_of(rows, recipes[0], m) for m in metrics}
-    return [_line(rows, recipe, recipes[0], metrics, first, prices) for recipe in recipes]
+    first = {m: scores_of(rows, recipes[0], m, recipes[0], recipes) for m in metrics}
+    return [_line(rows, recipe, recipes, metrics, first, prices) for recipe in recipes]
 
 
 def _line(
     rows: Sequence[Row],
     recipe: str,
-    base: str,
+    recipes: Sequence[str],
     metrics: Sequence[str],
     first: Mapping[str, dict[Key, float]],
     prices: Prices,
@@ -120,10 +135,10 @@ def _line(
     turns = sum(r["turns"] for r in writes) + len(answers)
     scores, ahead = {}, {}
     for metric in metrics:
-        values = scores_of(rows, recipe, metric)
+        values = scores_of(rows, recipe, metric, recipes[0], recipes)
         if values:
             scores[metric] = interval(list(values.values()), [k[0] for k in values])
-        difference = paired(values, first[metric]) if recipe != base else None
+        difference = paired(values, first[metric]) if recipe != recipes[0] else None
         if difference is not None:
             ahead[metric] = difference
     whole = [r for r in answers if not r["failed"]]
@@ -146,16 +161,8 @@ def _line(
     )
 
 
-def differences(rows: Sequence[Row], others: Sequence[Row], recipe: str, other: str, metric: str) -> Difference | None:
-    """A recipe of one run against one of another, on the questions that both have."""
-    return paired(scores_of(rows, recipe, metric), scores_of(others, other, metric))
-
-
-def changed(
-    rows: Sequence[Row], others: Sequence[Row], recipe: str, other: str, metric: str
-) -> list[tuple[Key, float]]:
+def differences(mine: Mapping[Key, float], theirs: Mapping[Key, float]) -> list[tuple[Key, float]]:
     """The questions whose score differs, the largest difference first."""
-    mine, theirs = scores_of(rows, recipe, metric), scores_of(others, other, metric)
     moved = [(k, mine[k] - theirs[k]) for k in sorted(set(mine) & set(theirs)) if abs(mine[k] - theirs[k]) > 1e-9]
     return sorted(moved, key=lambda m: (-abs(m[1]), m[0]))
 
@@ -166,7 +173,8 @@ def by_kind(rows: Sequence[Row], recipes: Sequence[str], metric: str) -> dict[st
     found: dict[str, dict[str, Interval]] = {}
     for kind in sorted(set(kinds.values())):
         for recipe in recipes:
-            values = {k: v for k, v in scores_of(rows, recipe, metric).items() if kinds.get(k) == kind}
+            scores = scores_of(rows, recipe, metric, recipes[0], recipes)
+            values = {k: v for k, v in scores.items() if kinds.get(k) == kind}
             if values:
                 found.setdefault(kind, {})[recipe] = interval(list(values.values()), [k[0] for k in values])
     return found

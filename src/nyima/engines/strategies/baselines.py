@@ -93,8 +93,10 @@ class MemoRetriever:
         memos = [r for r in await self.store.records(scope, where) if isinstance(r, Summary) and r.level == "topic"]
         out: list[Evidence] = []
         for memo in list(reversed(memos))[: step.k]:
-            turns = await self.store.turns(scope, ids=memo.provenance.turns)
-            said = cut_tokens(" / ".join(dialogue_lines(turns)), self.lines)
+            turns = {t.id: t for t in await self.store.turns(scope, ids=memo.provenance.turns)}
+            first, last = (int(n) for n in memo.covers[1].split("-"))
+            told = [turns[id] for id in memo.provenance.turns[first - 1 : last] if id in turns]
+            said = cut_tokens(" / ".join(dialogue_lines(told)), self.lines)
             out.append(Evidence(f"{memo.body} Dialogue: {said}", step.source, 0.5, memo, memo.valid.since))
         return out
 
@@ -138,31 +140,43 @@ class MemoryBankWriter:
         changes: list[Change] = []
         text = " ".join(t for t in told if t)
         if text:
-            changes.append(self._changed(old, session, f"day-{day}", f"{day}: {text}", same))
-            days = old.get("overall")
-            before = days.body if days else "\n".join(r.body for n, r in old.items() if n.startswith("day-")) or "none"
-            overall = await self._ask(scope, OVERALL, OverallIn(cut_tokens(before, self.desk.room), day, text))
+            changes.append(self._changed(old, (session, job), f"day-{day}", f"{day}: {text}", same))
+            days = [r for n, r in old.items() if n.startswith("day-")]
+            before = old["overall"].body if "overall" in old else "\n".join(r.body for r in days)
+            overall = await self._ask(
+                scope, OVERALL, OverallIn(cut_tokens(before or "none", self.desk.room), day, text)
+            )
             if overall:
-                changes.append(
-                    self._changed(old, session, "overall", bounded(overall, _OVERALL_SENTENCES, [text]), turns)
-                )
+                # It stands on all that it was made from, so that an erase of any of it takes it.
+                ids = dict.fromkeys(id for r in days for id in r.provenance.turns)
+                every = [*await self.desk.store.turns(scope, ids=tuple(ids)), *turns] if ids else turns
+                body = bounded(overall, _OVERALL_SENTENCES, [text])
+                changes.append(self._changed(old, (session, job), "overall", body, every))
         portrait = old["portrait"].body if "portrait" in old else ""
-        for window in windows(turns, self.desk.room):
+        heard = turns if portrait else await self.desk.store.turns(scope)  # after an erase it begins anew
+        for window in windows(heard, self.desk.room):
             portrait = await self._ask(scope, PORTRAIT, PortraitIn(portrait or "none", window)) or portrait
         if portrait:
-            changes.append(self._changed(old, session, "portrait", bounded(portrait, _PORTRAIT_SENTENCES, []), turns))
+            changes.append(
+                self._changed(old, (session, job), "portrait", bounded(portrait, _PORTRAIT_SENTENCES, []), heard)
+            )
         return Written(Delta(tuple(changes), by="memorybank"), expect=revision)
 
     async def _old(self, scope: Scope) -> dict[str, Summary]:
         found = await self.desk.store.records(scope, RecordFilter(kinds=("summary",)))
-        kept = [r for r in found if isinstance(r, Summary) and r.provenance.writer == "memorybank"]
+        kept = [r for r in found if isinstance(r, Summary) and r.level in {"day", *_STANDING}]
         return {f"day-{r.body[:10]}" if r.level == "day" else r.level: r for r in kept}
 
-    def _changed(self, old: dict[str, Summary], session: Session, name: str, body: str, turns: list[Turn]) -> Change:
+    def _changed(
+        self, old: dict[str, Summary], about: tuple[Session, Job], name: str, body: str, turns: list[Turn]
+    ) -> Change:
+        session, job = about
+        # A job that makes it again must not meet the id of a version that is retired.
+        again = job.id.partition("-again-")[2]
         last = old.get(name)
         level = "day" if name.startswith("day-") else name
         covers = tuple(dict.fromkeys((*(last.covers if last else ()), session.id)))
-        record = _summary(f"s-{name}-{session.id}", level, body, turns, covers, self.desk)
+        record = _summary(f"s-{name}-{session.id}{again}", level, body, turns, covers, self.desk)
         if last is None or last.id == record.id:
             return Add(record)
         # An erase takes what stands on a turn: the successor stands on all the turns before, too.
@@ -204,10 +218,11 @@ class MemoChatWriter:
                 await caller.fallback(scope, MEMO.version)
                 memos = [" ".join(t.text for t in part if t.role is Role.USER)[:300]]
             for memo in memos:
-                body, covered = _read_memo(memo, part)
+                body, lines_of = _read_memo(memo, len(part))
                 if body:
+                    # The model wrote it from the whole part: an erase of any of it takes the memo.
                     id = f"s-topic-{session.id}-{len(changes)}"
-                    changes.append(Add(_summary(id, "topic", body, covered, (session.id,), self.desk)))
+                    changes.append(Add(_summary(id, "topic", body, part, (session.id, lines_of), self.desk)))
         return Written(Delta(tuple(changes), by="memochat"))
 
 
@@ -221,10 +236,11 @@ def _parts(turns: list[Turn], room: int) -> list[list[Turn]]:
     return parts
 
 
-def _read_memo(memo: str, turns: list[Turn]) -> tuple[str, list[Turn]]:
+def _read_memo(memo: str, count: int) -> tuple[str, str]:
+    """A memo's text, and the lines that it is on as ``first-last``."""
     match = _MEMO.match(memo)
     if match is None:
-        return " ".join(memo.split()), turns
-    first, last = int(match["first"]), int(match["last"])
-    covered = turns[max(0, first - 1) : last] or turns
-    return f"{match['topic'].strip()}: {' '.join(match['text'].split())}", covered
+        return " ".join(memo.split()), f"1-{count}"
+    first, last = max(1, int(match["first"])), min(count, int(match["last"]))
+    lines = f"{first}-{last}" if first <= last else f"1-{count}"
+    return f"{match['topic'].strip()}: {' '.join(match['text'].split())}", lines

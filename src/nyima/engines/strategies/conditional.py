@@ -117,7 +117,8 @@ class NoteWriter:
                     await caller.fallback(scope, NOTE.version)
             except ModelGarbled:
                 await caller.fallback(scope, NOTE.version)
-        if not context and before:
+        if not context and before and "?" in before[-1].text:
+            # A question explains what it was answered with; another remark before would only blur the search.
             context = cut_tokens(dialogue_lines(before[-1:])[0], 60)
         kept = (context if "context" in self.parts else "", knowledge if "knowledge" in self.parts else "")
         delta = Delta((Add(_build(turn, before, kept, made, self.desk)),), by="conditional")

@@ -38,7 +38,7 @@ def read_msc(path: Path) -> Iterator[Case]:
     sentences of memory, ``msc_personasummary``; the split is ``valid`` where it is there.
 
     Speaker 1 is the user. The last session that has a date in the data ends at a fixed
-    day; earlier ones lie as long before as the data says. A later session, which only the
+    day; earlier ones lie before it by the gaps that the data gives. A later session, which only the
     summaries have, follows after a week. Each utterance of the assistant from the second
     session on is a question with its context: the reply is the reference.
     """
@@ -56,6 +56,8 @@ def read_msc(path: Path) -> Iterator[Case]:
             id = row["metadata"]["initial_data_id"]
             talks = [(p["dialog"], _gap(p)) for p in row["previous_dialogs"]]
             talks.append((row["dialog"], timedelta()))
+            # A gap lies between a session and the next one, so the way back adds up.
+            talks = [(talk, sum((gap for _, gap in talks[n:]), timedelta())) for n, (talk, _) in enumerate(talks)]
             marked = [labels.get((id, n), {}) for n in range(1, last + 2)]
             yield _msc_case(id, talks, marked)
 
@@ -149,7 +151,7 @@ def read_memorybank(path: Path) -> Iterator[Case]:
         probes: dict[str, list[str]] = {}
         for other in file.parent.glob("probing_questions*.jsonl"):
             for _, row in json_lines(other):
-                probes |= row
+                probes |= {name.strip(): asked for name, asked in row.items()}
         for name, user in load_json(file).items():
             with located(f"{file}, {name}"):
                 sessions: list[tuple[str, tuple[Said, ...]]] = []
@@ -160,5 +162,5 @@ def read_memorybank(path: Path) -> Iterator[Case]:
                         for role, key in ((Role.USER, "query"), (Role.ASSISTANT, "response")):
                             said.append(Said(pair[key], role, start + len(said) * _TURN, id=f"{day}:{len(said)}"))
                     sessions.append((day, tuple(said)))
-                questions = tuple(Question(text, id=f"{i}") for i, text in enumerate(probes.get(name, ())))
-                yield Case(f"{language}-{name}", tuple(sessions), questions, language)
+                questions = tuple(Question(text, id=f"{i}") for i, text in enumerate(probes.get(name.strip(), ())))
+                yield Case(f"{language}-{name.strip()}", tuple(sessions), questions, language)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to", "closing", "open_model"]
 
+_HASHED = 50_000_000
 _RECIPES = "none,history,summary,conditional"
 
 
@@ -122,12 +123,15 @@ async def run(
     settings = common.settings()
     ensure_packs(settings, "embed")
     embedder = find_embedder(settings)
+    if judging.bertscore and not hasattr(embedder, "token_vectors"):
+        raise InputError("BERTScore needs token vectors: use the local embedder (embedder = minilm-l6-int8)")
     choice = Choice(which.seed, which.skip, which.limit, which.sessions, which.pool, which.questions)
     kind = dataset_of(chosen, data, which.dataset)
     chat = open_model(settings, how.model)
     writer = open_model(settings, how.writer_model) if how.writer_model else chat
     names_of = {"model": chat.name, "writer": writer.name, "embedder": embedder.name if embedder else "none"}
-    folder, config = _folder(how.out, chosen, kind, data, choice, names_of)
+    names_of["queries"] = settings.query_embedder or names_of["embedder"]
+    folder, config = _folder(how.out, chosen, kind, data, choice, (names_of, settings))
     run = Run.open(folder, config)
     held = {chat.name: chat, writer.name: writer}
     judge_model = held.get(judging.judge_model or chat.name) or open_model(settings, judging.judge_model)
@@ -156,14 +160,34 @@ def _names(recipes: str) -> list[str]:
     return names
 
 
+def fingerprint(data: Path, settings: Settings) -> str:
+    """What answers depend on beside the options: the data files, the prompts and recipes of
+    this version, the persona, the examples. A run goes on only where it is the same."""
+    from importlib import resources
+
+    from nyima.engines.recipes import RECIPES
+
+    files = [data] if data.is_file() else sorted(p for p in data.rglob("*") if p.is_file())
+    parts = [f"{p.name} {p.stat().st_size}" for p in files]
+    parts += [hashlib.sha256(p.read_bytes()).hexdigest() for p in files if p.stat().st_size < _HASHED]
+    prompts = sorted((p for p in (resources.files("nyima") / "prompts").iterdir()), key=lambda p: p.name)
+    parts += [p.read_text("utf-8") for p in prompts if not p.name.startswith(("judge-", "build-"))]
+    parts += [repr(sorted(RECIPES.items())), repr(settings.k)]
+    for name in (settings.persona, settings.examples):
+        parts.append(Path(name).expanduser().read_text("utf-8") if name else "")
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:12]
+
+
 def _folder(
-    out: Path | None, task: Task, dataset: str, data: Path, choice: Choice, models: dict[str, str]
+    out: Path | None, task: Task, dataset: str, data: Path, choice: Choice, made_with: tuple[dict[str, str], Settings]
 ) -> tuple[Path, dict[str, Any]]:
     """The folder of a run: the one that the same command began, else a new one."""
     from nyima import __version__
 
+    models, settings = made_with
     now = datetime.now(UTC)
     kept = {k: v for k, v in asdict(choice).items() if k not in {"limit", "questions"}}
+    kept["of"] = fingerprint(data, settings)
     config = {
         "task": task.name,
         "dataset": dataset,
@@ -238,7 +262,8 @@ async def finish(
     if embedder is not None:
         from nyima.evals.report import add_bertscore
 
-        await add_bertscore(run.rows, embedder)
+        for row in await add_bertscore(run.rows, embedder):
+            run.add(row)
     config = json.loads((run.folder / "run.json").read_text("utf-8"))
     summary = summarise(run.rows, names, task, config, prices, checked)
     page = write_report(run.folder, run.rows, summary)
@@ -254,14 +279,22 @@ def show_table(out: Console, summary: dict[str, Any]) -> None:
     """The table of a run, with intervals."""
     from rich.table import Table
 
+    from nyima.evals.report import checks_line
+
     table = Table(title=f"{summary['config']['task']}: {summary['questions']} questions of {summary['cases']} cases")
     metrics = summary["metrics"]
-    for name in ("recipe", *metrics, "calls/turn", "tokens/turn", "p50 s", "failed"):
+    for name in ("recipe", *metrics, "calls/turn", "tokens/turn", "p50 s", "failed", "unjudged"):
         table.add_column(name, justify="left" if name == "recipe" else "right")
     for line in summary["lines"]:
         marks = [_mark(line["scores"].get(m)) for m in metrics]
-        costs = (f"{line['calls']:.2f}", f"{line['tokens']:.0f}", f"{line['seconds']:.1f}", f"{line['failed']}")
-        table.add_row(line["recipe"], *marks, *costs)
+        costs = (
+            f"{line['calls']:.2f}",
+            f"{line['tokens']:.0f}",
+            f"{line['seconds']:.1f}",
+            f"{line['failed']}",
+            f"{line['unjudged']}",
+        )
+        table.add_row(line["label"], *marks, *costs)
     out.print(table)
     for line in summary["lines"][1:]:
         for metric, ahead in line["ahead"].items():
@@ -271,9 +304,7 @@ def show_table(out: Console, summary: dict[str, Any]) -> None:
                 out.print(f"{line['recipe']} against {summary['lines'][0]['recipe']}, {metric}: {found}; {counts}")
     checked = summary["judge"]
     if checked:
-        out.print(
-            f"the judge {checked['judge']} ({checked['model']}) was wrong on {checked['wrong']} of {checked['n']} checks"
-        )
+        out.print(checks_line(checked))
 
 
 def _mark(score: dict[str, float] | None) -> str:

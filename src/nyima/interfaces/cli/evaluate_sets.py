@@ -126,7 +126,7 @@ async def build(
                     note(len(made), len(cases))
     finally:
         calls.close()
-        write_cases(out, [c for c in made if c.questions])
+    write_cases(out, [c for c in made if c.questions])  # broken off, the file that is there stays
     questions = sum(len(c.questions) for c in made)
     report = {"kind": kind, "sources": len(cases), "cases": sum(bool(c.questions) for c in made)}
     report |= {"questions": questions, "left_out": left, "file": str(out)}

@@ -28,7 +28,7 @@ from nyima.engines.strategies.summaries import standing
 from nyima.errors import InputError, ModelError, ModelGarbled, NoModel, NotFound
 from nyima.memory import Explanation, Memory, Said
 from nyima.opening import parts_for, read_shots
-from nyima.tools import Tool, load_tools
+from nyima.tools import Tool, load_tools, use_tool
 from nyima.traces import trace_event
 
 __all__ = ["Assistant", "ModelOf"]
@@ -207,7 +207,7 @@ class Assistant:
         caller = self.memory.parts.caller(self.memory.parts.chat)
         assert caller is not None
         model = caller.model
-        notes, silent = self.recipe.takes_notes, False
+        notes, silent = self._notes, False
         for turn in range(_MOST_TOOL_CALLS + 1):
             tools = bool(self.tools) and turn < _MOST_TOOL_CALLS
             options: dict[str, Any] = {
@@ -234,16 +234,10 @@ class Assistant:
                     raise ModelGarbled("the model gave no answer, twice: say it in other words, or use a larger model")
                 silent, made.stream = True, ReplyStream()
                 continue
-            result = await self._use(*wish)
+            result = await use_tool(self.tools, *wish)
             raw = made.stream.raw.strip()
             messages += [Message("assistant", raw), Message("user", f"[tool result] {result}")]
             made.stream = ReplyStream()
-
-    async def _use(self, name: str, given: Mapping[str, Any]) -> str:
-        tool = self.tools.get(name)
-        if tool is None:
-            return f"there is no tool {name!r}"
-        return await asyncio.to_thread(tool.run, given)
 
     async def _recall(self, said: Turn, visible: set[str], whole: bool) -> Recall:
         """What the memory has on a message, without what the dialogue shows anyway."""
@@ -261,13 +255,18 @@ class Assistant:
         )
         return replace(found, kept=kept)
 
+    @property
+    def _notes(self) -> bool:
+        """Whether the reply's call takes notes: not in a private chat, unless tools need its form."""
+        return self.recipe.takes_notes and (not self.private or bool(self.tools))
+
     def _builder(self, style: str | None = None) -> PromptBuilder:
         chat = self.memory.parts.chat
         assert chat is not None
         if style is None:
             bound = chat.grammars or not self.tools
-            style = ("json" if bound else "lines") if self.recipe.takes_notes else "plain"
-        about = {name: tool.about for name, tool in self.tools.items()} if self.recipe.takes_notes else {}
+            style = ("json" if bound else "lines") if self._notes else "plain"
+        about = {name: tool.about for name, tool in self.tools.items()} if self._notes else {}
         return PromptBuilder(self.recipe, self.memory.parts.persona, style, chat.window, about, self._shots)
 
     def _spoken(self, session: Session, text: str) -> Turn:

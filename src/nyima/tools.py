@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import importlib
 import inspect
 import operator
@@ -13,7 +14,7 @@ from typing import Any, cast
 
 from nyima.errors import ConfigError
 
-__all__ = ["Tool", "calculator", "clock", "load_tools"]
+__all__ = ["Tool", "calculator", "clock", "load_tools", "use_tool"]
 
 _OPERATORS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
@@ -115,3 +116,11 @@ def _found(name: str) -> Callable[..., Any]:
     if not callable(function):
         raise ConfigError(f"the tool {name!r} is no function")
     return cast("Callable[..., Any]", function)
+
+
+async def use_tool(tools: Mapping[str, Tool], name: str, given: Mapping[str, Any]) -> str:
+    """What a tool answers, in a thread; or that there is none of that name."""
+    tool = tools.get(name)
+    if tool is None:
+        return f"there is no tool {name!r}"
+    return await asyncio.to_thread(tool.run, given)

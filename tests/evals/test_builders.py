@@ -140,7 +140,13 @@ async def test_a_build_goes_on_where_it_stopped_and_nonsense_is_left_out(tmp_pat
 @pytest.mark.req("cond.merge-pools")
 def test_pools_hold_the_memories_and_questions_of_every_n_cases() -> None:
     cases = [
-        Case(f"c{i}", DIALOGUE.sessions, (Question("q", frozenset({"1:0"}), id="0"),), "en", DIALOGUE.gold_memory[:1])
+        Case(
+            f"c{i}",
+            DIALOGUE.sessions,
+            (Question("q", frozenset({"1:0"}), id="0", before="1"),),
+            "en",
+            DIALOGUE.gold_memory[:1],
+        )
         for i in range(5)
     ]
     pools = merge_pools(cases, 2)
@@ -150,4 +156,5 @@ def test_pools_hold_the_memories_and_questions_of_every_n_cases() -> None:
     ids = {t.id for p in pools for _, turns in p.sessions for t in turns}
     assert len(ids) == 15
     assert pools[0].questions[1].gold <= ids
+    assert all(q.before in {id for id, _ in p.sessions} for p in pools for q in p.questions)
     assert pools[0].gold_memory[1].turn in ids

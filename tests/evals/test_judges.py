@@ -148,6 +148,32 @@ async def test_a_judge_that_answers_nonsense_is_counted_never_dropped() -> None:
     assert line.scores["score:scripted"].mean == pytest.approx(1 / 3)
 
 
+async def test_a_failed_reply_loses_a_comparison_and_each_opponent_has_its_own_verdicts() -> None:
+    rows = [row("none", "Rex."), row("history", "Coco."), row("mine", "Coco!"), row("dead", "", failed="it broke")]
+    against_none = await judged("gsb", prefers("Coco"), rows, ["none", "mine", "dead"])
+    against_history = await judged("gsb", prefers("Coco."), rows, ["history", "mine"])
+    every = [*rows, *against_none, *against_history]
+    assert scores_of(every, "mine", "gsb:scripted", "none") == {("ivy", "0"): 1.0}
+    assert scores_of(every, "mine", "gsb:scripted", "history") == {("ivy", "0"): -1.0}
+    assert scores_of(every, "dead", "gsb:scripted", "none") == {("ivy", "0"): -1.0}
+    assert scores_of(every, "none", "gsb:scripted", "none") == {}
+
+
+async def test_a_recipe_whose_answers_all_failed_counts_0_and_names_may_have_slashes() -> None:
+    model = ScriptedModel({"judge-score": ['{"score": 2}']}, name="Qwen/Qwen3-8B")
+    rows = [row("a", "Coco."), row("dead", "", failed="it broke")]
+    made = await judged("score", model, rows, ["a", "dead"])
+    lines = table([*rows, *made], ["a", "dead"], ["score:Qwen/Qwen3-8B"], Prices())
+    assert [line.scores["score:Qwen/Qwen3-8B"].mean for line in lines] == [1.0, 0.0]
+    assert lines[1].ahead["score:Qwen/Qwen3-8B"].losses == 1
+
+
+async def test_an_answer_without_a_reference_is_not_judged_against_nothing() -> None:
+    model = ScriptedModel({"judge-correct": ['{"verdict": "correct"}']})
+    assert await judged("accuracy", model, [row("a", "x", reference="")], ["a"]) == []
+    assert model.requests == []
+
+
 async def test_the_judges_own_error_rate_is_measured() -> None:
     def right(request: Request) -> str:
         text = (Path(__file__).parents[2] / "src/nyima/evals/judge_check.jsonl").read_text("utf-8")

@@ -177,6 +177,13 @@ def test_the_own_format_survives_a_round_trip(tmp_path: Path) -> None:
         ("jsonl", "a.jsonl", '{"name": "x", "sessions": []}\n{"name": "y"}\n', "a.jsonl:2: sessions"),
         ("jsonl", "a.jsonl", '{"name": "x", "sessions": []}\n{"name":\n', "a.jsonl:2: no JSON"),
         ("locomo", "l.json", '[\n{"sample_id": \n', "l.json:3: no JSON"),
+        ("jsonl", "a.jsonl", '{"name": "x", "sessions": []}\n' * 2, "a.jsonl:2: a second case is called 'x'"),
+        (
+            "jsonl",
+            "a.jsonl",
+            '{"name": "x", "sessions": [], "questions": [{"text": "q", "before": "9"}]}',
+            "session '9'",
+        ),
         ("locomo", "l.json", '[{"sample_id": "c"}]', "l.json, conversation 0"),
         ("longmemeval", "l.json", '[{"question_id": "q"}]', "l.json, question 0"),
         ("kbp", "k.json", '[{"persona": "{}"}]', "k.json, dialogue 0"),

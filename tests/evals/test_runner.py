@@ -188,6 +188,23 @@ async def test_questions_within_a_session_see_its_beginning_and_only_earlier_ses
     assert "Coco" in seen
 
 
+async def test_a_resumed_run_by_sessions_costs_what_a_whole_one_costs(tmp_path: Path) -> None:
+    first, second = case().sessions[0], ("1", (Said("My ferret is ill.", Role.USER, T0, id="1:0"),))
+    asked = tuple(Question(f"What of {n}?", frozenset(), n, None, n, "x", (), n) for n in ("1",))
+    last = Question("And now?", frozenset(), "end", None, None, "x", (), "end")
+    two = Case("ivy", (first, second), (*asked, last), "en")
+    whole = await go(tmp_path / "whole", ["conditional"], model(), [two])
+    broken = model(chat=[reader, ModelUnreachable("gone")])
+    await go(tmp_path / "parts", ["conditional"], broken, [two])
+    parts = await go(tmp_path / "parts", ["conditional"], model(), [two])
+
+    def cost(run: Run) -> tuple[float, int]:
+        (line,) = table(run.rows, ["conditional"], ["f1"], Prices())
+        return round(line.calls, 6), sum(r["turns"] for r in run.rows if r["row"] == "write")
+
+    assert cost(parts) == cost(whole)
+
+
 async def test_progress_counts_samples_calls_and_failures(tmp_path: Path) -> None:
     seen: list[Progress] = []
     await go(tmp_path / "run", ["none"], model(chat=[reader, ModelUnreachable("x")]), progress=seen.append)

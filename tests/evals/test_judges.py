@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,15 @@ import pytest
 
 from nyima.errors import ConfigError, InputError
 from nyima.evals.judges import JUDGES, error_rate, judge_rows
-from nyima.evals.sheets import agreement, human_scores, judge_agreement, write_case_sheet, write_reply_sheet
+from nyima.evals.sheets import (
+    agreement,
+    annotated,
+    human_agreement,
+    human_scores,
+    judge_agreement,
+    write_case_sheet,
+    write_reply_sheet,
+)
 from nyima.evals.tables import Prices, scores_of, table
 from nyima.testing import ScriptedModel
 from nyima.testing.doubles import Request
@@ -242,9 +251,9 @@ def test_people_rate_replies_blind_from_0_to_2(tmp_path: Path) -> None:
     for number, mark in enumerate((2, 1)):
         out = [lines[0]]
         for line in lines[1:]:
-            if line.endswith(",,,"):
+            if ",,,,Your pet" in line:
                 good = mark if "reply of mine" in line else 0
-                line = f"{line[:-3]},{good},{good},2"
+                line = line.replace(",,,,Your pet", f",{good},{good},2,Your pet")
             out.append(line)
         path = tmp_path / f"{number}.csv"
         path.write_text("\n".join(out), "utf-8")
@@ -257,6 +266,45 @@ def test_people_rate_replies_blind_from_0_to_2(tmp_path: Path) -> None:
     marks[0].write_text(lines[0] + "\nnobody,,,,1,1,1\n", "utf-8")
     with pytest.raises(InputError, match=r"0\.csv:2: 'nobody' is no reply"):
         human_scores(rows, marks)
+
+
+def test_a_judge_agrees_with_people_or_not(tmp_path: Path) -> None:
+    rows = [row("a", "Coco.", question=str(i)) for i in range(4)]
+    base = {"row": "verdict", "judge": "score:m", "case": "ivy", "recipe": "a", "other": "", "detail": {}, "failed": ""}
+    verdicts = [{**base, "question": str(i), "score": s} for i, s in enumerate((1.0, 0.5, 0.0, 0.0))]
+    write_reply_sheet(rows, tmp_path / "sheet.csv", 9)
+    with pytest.raises(InputError, match="nothing in common"):
+        human_agreement([*rows, *verdicts], "score:m", [tmp_path / "sheet.csv"])
+    with (tmp_path / "sheet.csv").open(newline="", encoding="utf-8-sig") as file:
+        lines = list(csv.DictReader(file))
+    from nyima.evals.sheets import _blind
+
+    wrote = {_blind(r): mark for r, mark in zip(rows, ("2", "1", "0", "2"), strict=True)}
+    with (tmp_path / "filled.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, lines[0])
+        writer.writeheader()
+        writer.writerows({**line, "score": wrote[line["id"]]} for line in lines)
+    report = human_agreement([*rows, *verdicts], "score:m", [tmp_path / "filled.csv"])
+    assert (report["n"], report["same"]["mean"]) == (4, 0.75)
+    assert report["kappa"] == pytest.approx(0.636, abs=0.001)
+
+
+async def test_a_model_fills_in_a_sheet_as_one_annotator(tmp_path: Path) -> None:
+    from test_runner import case
+
+    model = ScriptedModel(
+        {"build-annotate": ['{"related": true, "fitting": true}', '{"related": true, "fitting": false}']}
+    )
+    assert await annotated([case("c0")], tmp_path / "one.csv", 5, 0, model) == 2
+    report = agreement([tmp_path / "one.csv", tmp_path / "one.csv"])
+    assert (report["items"], report["qualified"]["mean"], report["kappa"]) == (2, 0.5, 1.0)
+    assert "I own a green parrot" in model.requests[0].last
+
+
+async def test_a_rubric_is_followed_or_not() -> None:
+    model = ScriptedModel({"judge-rubric": ['{"verdict": "follows"}', '{"verdict": "ignores"}']})
+    made = await judged("rubric", model, [row("a", "x"), row("b", "y")], ["a", "b"])
+    assert [v["score"] for v in made] == [1.0, 0.0]
 
 
 def test_two_judges_agree_or_not() -> None:

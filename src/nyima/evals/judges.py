@@ -16,6 +16,7 @@ from nyima.evals.prompting import (
     BEST,
     CORRECT,
     PAIR,
+    RUBRIC,
     SCORE,
     SINGLE,
     BestIn,
@@ -66,6 +67,13 @@ async def accuracy(model: ChatModel, rows: Sequence[Row]) -> Verdict:
     (row,) = rows
     out = await ask(model, CORRECT, ScoreIn(_cut(row["text"]), _cut(row["reference"]), _cut(row["reply"])))
     return float(out.verdict == "correct"), {"verdict": out.verdict, "lenient": out.verdict != "wrong"}
+
+
+async def rubric(model: ChatModel, rows: Sequence[Row]) -> Verdict:
+    """Whether a reply follows what its reference says of a good answer: 1, 0.5 or 0."""
+    (row,) = rows
+    out = await ask(model, RUBRIC, ScoreIn(_cut(row["text"]), _cut(row["reference"]), _cut(row["reply"])))
+    return {"follows": 1.0, "partly": 0.5, "ignores": 0.0}[out.verdict], {"verdict": out.verdict}
 
 
 async def _best(model: ChatModel, rows: Sequence[Row]) -> int:
@@ -129,6 +137,7 @@ def _dialogue(row: Row) -> str:
 _ALL = (
     Judge("score", "0, 1 or 2 against the reference", 1, "0..1", score),
     Judge("accuracy", "correct, partly or wrong", 1, "strict 0..1", accuracy),
+    Judge("rubric", "follows, partly or ignores what the reference asks for", 1, "0..1", rubric),
     Judge("gsb", "good, same or bad against the first recipe", 2, "-1..1", gsb),
     Judge("choice", "the best of up to four", 4, "share won", choice),
     Judge("single", "1 to 100 on three aspects", 1, "0..1", single, refers=False),
@@ -221,6 +230,6 @@ async def _checks(judge: Judge, model: ChatModel, rows: Mapping[str, Row]) -> li
     if judge.name == "single":
         good, bad = await mark("right"), await mark("wrong")
         return [None if good is None or bad is None else good[0] > bad[0]]
-    wanted = {"right": 1.0, "partly": 0.5 if judge.name == "score" else 0.0, "wrong": 0.0}
+    wanted = {"right": 1.0, "partly": 0.0 if judge.name == "accuracy" else 0.5, "wrong": 0.0}
     found = {kind: await mark(kind) for kind in wanted}
     return [None if (got := found[kind]) is None else got[0] == value for kind, value in wanted.items()]

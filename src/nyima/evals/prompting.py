@@ -12,8 +12,8 @@ from nyima.engines.prompts import Prompt, TextOut
 from nyima.errors import ModelGarbled
 
 __all__ = [
-    "ANSWER", "ANSWERABLE", "BACKGROUND", "BEST", "CONTINUE", "CORRECT", "PAIR", "QUESTION", "SAID", "SCORE", "SIMILAR",
-    "SINGLE", "SUGGESTION", "AnswerIn", "AnswerableIn", "BestIn", "DialogueIn", "FactIn", "PairIn", "QuestionOut",
+    "ANNOTATE", "ANSWER", "ANSWERABLE", "BACKGROUND", "BEST", "CONTINUE", "CORRECT", "PAIR", "QUESTION", "RUBRIC", "SAID", "SCORE", "SIMILAR",
+    "SINGLE", "SUGGESTION", "AnnotateIn", "AnswerIn", "AnswerableIn", "BestIn", "DialogueIn", "FactIn", "PairIn", "QuestionOut",
     "SaidIn", "ScoreIn", "SingleIn", "SuggestionIn", "TaskIn", "ask",
 ]  # fmt: skip
 
@@ -86,6 +86,19 @@ class CorrectOut(BaseModel):
     verdict: Literal["correct", "partly", "wrong"]
 
 
+class RubricOut(BaseModel):
+    """The verdict."""
+
+    verdict: Literal["follows", "partly", "ignores"]
+
+
+class AnnotateOut(BaseModel):
+    """An annotator's two answers."""
+
+    related: bool
+    fitting: bool
+
+
 class SingleOut(BaseModel):
     """The reason, then the rating."""
 
@@ -112,6 +125,15 @@ class SaidIn:
 
     dialogue: str
     fact: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotateIn:
+    """An item of a test set."""
+
+    dialogue: str
+    question: str
+    answer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,3 +226,5 @@ BEST: Prompt[BestIn, BestOut] = Prompt("judge-best", BestOut, 12)
 CORRECT: Prompt[ScoreIn, CorrectOut] = Prompt("judge-correct", CorrectOut, 16)
 SINGLE: Prompt[SingleIn, SingleOut] = Prompt("judge-single", SingleOut, 90)
 PAIR: Prompt[PairIn, PairOut] = Prompt("judge-pair", PairOut, 16)
+RUBRIC: Prompt[ScoreIn, RubricOut] = Prompt("judge-rubric", RubricOut, 16)
+ANNOTATE: Prompt[AnnotateIn, AnnotateOut] = Prompt("build-annotate", AnnotateOut, 20)

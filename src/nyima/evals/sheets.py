@@ -10,14 +10,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nyima.errors import InputError
+from nyima.domain.ports import ChatModel
+from nyima.domain.text import cut_tokens
+from nyima.errors import InputError, ModelGarbled
 from nyima.evals.cases import Case
 from nyima.evals.judges import ASPECTS
+from nyima.evals.prompting import ANNOTATE, AnnotateIn, ask
 from nyima.evals.stats import cohen_kappa, fleiss_kappa, interval
 
-__all__ = ["agreement", "human_scores", "judge_agreement", "write_case_sheet", "write_reply_sheet"]
+__all__ = [
+    "agreement",
+    "annotated",
+    "human_agreement",
+    "human_scores",
+    "judge_agreement",
+    "write_case_sheet",
+    "write_reply_sheet",
+]
 
 _QUESTIONS = ("related", "fitting")
+_ROOM = 1_500
 _YES = {"yes", "y", "1", "true", "ja", "sim"}
 _NO = {"no", "n", "0", "false", "nein", "não"}
 
@@ -64,17 +76,18 @@ def write_case_sheet(cases: Sequence[Case], path: Path, sample: int, seed: int =
 
 def write_reply_sheet(rows: Sequence[Mapping[str, Any]], path: Path, sample: int, seed: int = 0) -> int:
     """A blind sheet of replies, to be rated 0 to 2 for engagingness, coherence and
-    consistency (Wang et al. 2023, section 5.2). How many rows it has."""
+    consistency (Wang et al. 2023, section 5.2), and against the reference (``score``).
+    How many rows it has."""
     answers = [r for r in rows if r["row"] == "answer" and not r["failed"]]
     random.Random(seed).shuffle(answers)  # noqa: S311 - a sample
     out = [
         {
             "id": _blind(r), "known": " ".join(r.get("known") or ()), "dialogue": "\n".join([*(r.get("context") or ()), f"user: {r['text']}"]),
-            "reply": r["reply"], **dict.fromkeys(ASPECTS, ""),
+            "reply": r["reply"], "reference": r["reference"], **dict.fromkeys((*ASPECTS, "score"), ""),
         }
         for r in answers[:sample]
     ]  # fmt: skip
-    _save(path, ("id", "known", "dialogue", "reply", *ASPECTS), out)
+    _save(path, ("id", "known", "dialogue", "reply", *ASPECTS, "reference", "score"), out)
     return len(out)
 
 
@@ -143,6 +156,47 @@ def agreement(sheets: Sequence[Path]) -> dict[str, Any]:
     found = interval(good, [item[0] for item in items])
     rate = {"mean": found.mean, "low": found.low, "high": found.high}
     return {"items": len(items), "annotators": len(read), "qualified": rate, "kappa": kappa}
+
+
+def human_agreement(rows: Sequence[Mapping[str, Any]], judge: str, sheets: Sequence[Path]) -> dict[str, Any]:
+    """How far a judge of 0, 1 or 2 agrees with what people wrote into ``score``."""
+    blind = {_blind(r): (r["case"], r["question"], r["recipe"]) for r in rows if r["row"] == "answer"}
+    people: dict[tuple[str, str, str], str] = {}
+    for path in sheets:
+        for line in _load(path, ("id", "score")):
+            if line["score"].strip():
+                if line["id"] not in blind or line["score"].strip() not in {"0", "1", "2"}:
+                    raise InputError(
+                        f"{path}:{line['']}: {line['id']!r} with score {line['score']!r}: write 0, 1 or 2 for a reply of this run"
+                    )
+                people[blind[line["id"]]] = line["score"].strip()
+    verdicts = {
+        (r["case"], r["question"], r["recipe"]): r for r in rows if r["row"] == "verdict" and r["judge"] == judge
+    }
+    keys = sorted(k for k in people if k in verdicts and not verdicts[k]["failed"])
+    if not keys:
+        raise InputError(f"people and {judge!r} judged nothing in common: fill in the column score of the run's sheet")
+    theirs = [people[k] for k in keys]
+    its = [str(round(verdicts[k]["score"] * 2)) for k in keys]
+    same = interval([float(a == b) for a, b in zip(theirs, its, strict=True)], [k[0] for k in keys])
+    shown = {"mean": same.mean, "low": same.low, "high": same.high}
+    return {"judge": judge, "n": len(keys), "same": shown, "kappa": cohen_kappa(theirs, its)}
+
+
+async def annotated(cases: Sequence[Case], path: Path, sample: int, seed: int, model: ChatModel) -> int:
+    """The case sheet as a model fills it in, one annotator among others. How many rows."""
+    rows = write_case_sheet(cases, path, sample, seed)
+    lines = _load(path, ("case", "question", "dialogue", "asked", "answer", *_QUESTIONS))
+    for line in lines:
+        given = AnnotateIn(cut_tokens(line["dialogue"], _ROOM), line["asked"], line["answer"])
+        try:
+            out = await ask(model, ANNOTATE, given)
+        except ModelGarbled:
+            continue  # left empty, as a person would
+        line["related"], line["fitting"] = ("yes" if out.related else "no"), ("yes" if out.fitting else "no")
+    columns = ("case", "question", "dialogue", "asked", "answer", *_QUESTIONS)
+    _save(path, columns, [{c: line[c] for c in columns} for line in lines])
+    return rows
 
 
 def judge_agreement(rows: Sequence[Mapping[str, Any]], first: str, second: str) -> dict[str, Any]:

@@ -59,11 +59,11 @@ _ALL = (
     Task(
         "questions",
         "questions on long conversations",
-        ("locomo", "locomo-corrected", "longmemeval", "beam", "realmem", "memorybank", "kbp", "dulemon", "jsonl"),
+        ("locomo", "locomo-corrected", "longmemeval", "beam", "realmem", "memorybank", "jsonl"),
         ("f1", "em", "rougeL"),
         "accuracy",
     ),
-    Task("preferences", "answers that must follow a preference", ("prefeval", "jsonl"), ("rouge1", "f1"), "score"),
+    Task("preferences", "answers that must follow a preference", ("prefeval", "jsonl"), ("rouge1", "f1"), "rubric"),
 )
 TASKS: Mapping[str, Task] = {task.name: task for task in _ALL}
 

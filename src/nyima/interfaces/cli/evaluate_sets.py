@@ -162,14 +162,19 @@ async def sheet(
     out: Annotated[Path, typer.Argument(help="The CSV file to write.")],
     sample: Annotated[int, typer.Option("--sample", min=1, help="How many rows.")] = 50,
     seed: Annotated[int, typer.Option("--seed", help="Draws the rows.")] = 0,
+    fill: Annotated[str, typer.Option("--fill", help="A chat model that fills in the sheet of a test set.")] = "",
 ) -> None:
     """Write a sheet for annotators: of a test set (related, fitting: yes or no), or of a
-    run's replies (engagingness, coherence, consistency: 0 to 2), blind."""
+    run's replies (engagingness, coherence, consistency, score: 0 to 2), blind."""
     from nyima.evals.readers import read_cases
     from nyima.evals.runner import read_rows
-    from nyima.evals.sheets import write_case_sheet, write_reply_sheet
+    from nyima.evals.sheets import annotated, write_case_sheet, write_reply_sheet
 
-    if source.is_dir():
+    if fill:
+        model = open_model(common.settings(), fill)
+        async with closing(model):
+            rows = await annotated(read_cases("jsonl", source), out, sample, seed, model)
+    elif source.is_dir():
         rows = write_reply_sheet(read_rows(source), out, sample, seed)
     else:
         rows = write_case_sheet(read_cases("jsonl", source), out, sample, seed)
@@ -180,19 +185,21 @@ async def agreement(
     common: Common,
     sheets: Annotated[list[Path] | None, typer.Argument(help="Filled sheets, one an annotator.")] = None,
     run: Annotated[Path | None, typer.Option("--run", help="The run whose replies were rated, or was judged.")] = None,
-    judges: Annotated[str, typer.Option("--judges", help="Two judges of the run, as kind:model,kind:model.")] = "",
+    judges: Annotated[str, typer.Option("--judges", help="One or two judges of the run, as kind:model.")] = "",
 ) -> None:
     """How far annotators agree (qualified rate, Fleiss' kappa), what people rated a run's
-    replies, or how far two judges of a run agree."""
+    replies, or how far two judges of a run agree, or one with what people wrote."""
     from nyima.evals.runner import read_rows
     from nyima.evals.sheets import agreement as agreed
-    from nyima.evals.sheets import human_scores, judge_agreement
+    from nyima.evals.sheets import human_agreement, human_scores, judge_agreement
 
-    if judges:
-        pair = [j.strip() for j in judges.split(",") if j.strip()]
-        if run is None or len(pair) != 2:
-            raise InputError("to compare two judges give --run and --judges score:one,score:other")
-        report = judge_agreement(read_rows(run), pair[0], pair[1])
+    named = [j.strip() for j in judges.split(",") if j.strip()]
+    if named and run is not None and len(named) == 2 and not sheets:
+        report = judge_agreement(read_rows(run), named[0], named[1])
+    elif named and run is not None and len(named) == 1 and sheets:
+        report = human_agreement(read_rows(run), named[0], sheets)
+    elif named:
+        raise InputError("give --run with --judges score:one,score:other, or with one judge and filled sheets")
     elif not sheets:
         raise InputError("give the filled sheets, or --run with --judges")
     elif run is not None:

@@ -168,7 +168,8 @@ def test_verdicts_of_figures() -> None:
     ("arguments", "says"),
     [
         (("run", "nonsense", "--data", "cases.jsonl"), "there is no task"),
-        (("run", "questions", "--data", "what.bin"), "give --dataset"),
+        (("run", "questions", "--data", "what.bin"), "does not exist"),
+        (("run", "questions", "--data", "."), "give --dataset"),
         (("run", "learning-knowledge", "--data", "cases.jsonl", "--recipes", "none,psychic"), "there is no recipe"),
         (("run", "learning-knowledge", "--data", "cases.jsonl", "--recipes", ","), "no recipe to run"),
         (("retrieval", "msc", "cases.jsonl"), "no evidence to find"),

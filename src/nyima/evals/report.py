@@ -19,11 +19,13 @@ __all__ = ["add_bertscore", "checks_line", "markdown", "summarise", "write_repor
 Row = Mapping[str, Any]
 
 
-async def add_bertscore(rows: Sequence[Row], embedder: TokenEmbedder) -> list[dict[str, Any]]:
-    """The answers that have a reference and no BERTScore yet, with its F1."""
+async def add_bertscore(rows: Sequence[Row], embedder: Any) -> list[dict[str, Any]]:
+    """The answers that have a reference and no BERTScore yet, with its F1. ``embedder`` is a
+    TokenEmbedder."""
+    tokens: TokenEmbedder = embedder
     chosen = [r for r in rows if r["row"] == "answer" and r["reference"] and not r["failed"] and "bertscore" not in r]
-    replies = await embedder.token_vectors([r["reply"] for r in chosen])
-    references = await embedder.token_vectors([r["reference"] for r in chosen])
+    replies = await tokens.token_vectors([r["reply"] for r in chosen])
+    references = await tokens.token_vectors([r["reference"] for r in chosen])
     return [
         {**row, "bertscore": round(bert_score(reply, reference)[2], 6)}
         for row, reply, reference in zip(chosen, replies, references, strict=True)

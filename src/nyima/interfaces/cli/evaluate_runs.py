@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nyima.app import Settings
     from nyima.domain.ports import ChatModel
     from nyima.evals.runner import Run
+    from nyima.evals.tables import Prices
     from nyima.evals.tasks import Choice, Task
 
 __all__ = ["add_to", "closing", "open_model"]
@@ -113,13 +114,12 @@ async def run(
     """Run a task with some recipes. Ctrl-C, and the same command again goes on."""
     from nyima.app import find_embedder
     from nyima.evals.replay import ReplayedModel
+    from nyima.evals.report import add_bertscore
     from nyima.evals.runner import Run, run_cases
     from nyima.evals.tables import Prices
-    from nyima.evals.tasks import TASKS, Choice, choose_cases, dataset_of
+    from nyima.evals.tasks import Choice, choose_cases, dataset_of
 
-    if task not in TASKS:
-        raise InputError(f"there is no task {task!r}: choose one of {', '.join(TASKS)}")
-    chosen, names = TASKS[task], _names(recipes)
+    chosen, names = _task(task, data), _names(recipes)
     settings = common.settings()
     ensure_packs(settings, "embed")
     embedder = find_embedder(settings)
@@ -144,9 +144,42 @@ async def run(
             with _Bar(prices) as bar:
                 await run_cases(run, cases, names, (chat, writer), embedder, parallel=how.parallel, progress=bar.show)
             checked = await _judged(run, judging.judge or chosen.judge, judge_model, names)
-        await finish(common, run, names, chosen, prices, checked, embedder if judging.bertscore else None)
+        if judging.bertscore:
+            for row in await add_bertscore(run.rows, embedder):
+                run.add(row)
+        summary = _reported(run, {case.name for case in cases}, (chosen, names), prices, checked)
     finally:
         run.close()
+
+    def text(out: Console) -> None:
+        show_table(out, summary)
+        out.print(f"report: {folder / 'report.html'}")
+
+    common.show(summary, text)
+
+
+def _reported(
+    run: Run, cases: set[str], what: tuple[Task, list[str]], prices: Prices, checked: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Write the report of the cases that were chosen, and give its figures."""
+    from nyima.evals.report import summarise, write_report
+
+    task, names = what
+    rows = [row for row in run.rows if row["case"] in cases]
+    saved = json.loads((run.folder / "run.json").read_text("utf-8"))
+    summary = summarise(rows, names, task, saved, prices, checked)
+    write_report(run.folder, rows, summary)
+    return summary
+
+
+def _task(name: str, data: Path) -> Task:
+    from nyima.evals.tasks import TASKS
+
+    if name not in TASKS:
+        raise InputError(f"there is no task {name!r}: choose one of {', '.join(TASKS)}")
+    if not data.exists():
+        raise InputError(f"{data} does not exist: give the publisher's file or folder, or cases as JSON Lines")
+    return TASKS[name]
 
 
 def _names(recipes: str) -> list[str]:
@@ -245,34 +278,6 @@ async def _judged(run: Run, judging: str, model: ChatModel, names: Sequence[str]
     with console(err=True).status(f"judging with {model.name}"):
         await judge_rows(judge, seen, list(run.rows), names, run.done("verdict"), run.add)
         return await error_rate(judge, seen)
-
-
-async def finish(
-    common: Common,
-    run: Run,
-    names: Sequence[str],
-    task: Task,
-    prices: Any,
-    checked: dict[str, Any] | None,
-    embedder: Any,
-) -> None:
-    """Write the report and show the table."""
-    from nyima.evals.report import summarise, write_report
-
-    if embedder is not None:
-        from nyima.evals.report import add_bertscore
-
-        for row in await add_bertscore(run.rows, embedder):
-            run.add(row)
-    config = json.loads((run.folder / "run.json").read_text("utf-8"))
-    summary = summarise(run.rows, names, task, config, prices, checked)
-    page = write_report(run.folder, run.rows, summary)
-
-    def text(out: Console) -> None:
-        show_table(out, summary)
-        out.print(f"report: {page}")
-
-    common.show(summary, text)
 
 
 def show_table(out: Console, summary: dict[str, Any]) -> None:

@@ -116,6 +116,11 @@ async def test_feedback_has_first_answers_one_suggestion_improved_answers_and_a_
     same = ScriptedModel({**model.script, "build-answer": ['{"text": "An apple."}']})
     (left,) = await all_of("feedback", [seed], same)
     assert "the suggestion changed nothing" in left.left_out[0]
+    parrot = ScriptedModel(
+        {**model.script, "build-answer": [answers[0], answers[1], '{"text": "Give the calories, please."}']}
+    )
+    (left,) = await all_of("feedback", [seed], parrot)
+    assert "repeats the suggestion" in left.left_out[0]
     (long,) = await all_of("feedback", [Case("s", (), (Question("x" * 900),))], model)
     assert "no task of a fit length" in long.left_out[0]
 

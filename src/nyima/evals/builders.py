@@ -166,6 +166,8 @@ async def build_feedback(case: Case, model: ChatModel) -> Built:
         return Built(source, (f"{case.name}: the similar task is the same",))
     if " ".join(second.split()) == " ".join(reference.split()):
         return Built(source, (f"{case.name}: the suggestion changed nothing",))
+    if _share(reference, wish) > 0.9:
+        return Built(source, (f"{case.name}: the answer repeats the suggestion: {wish}",))
     question = Question(similar, frozenset({"0:8"}), "feedback", _ends(source), None, reference, (), "0")
     return Built(replace(source, questions=(question,)))
 

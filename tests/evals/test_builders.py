@@ -71,7 +71,7 @@ async def test_knowledge_asks_for_each_persona_sentence_that_was_said() -> None:
 
 @pytest.mark.req("cond.build-continue")
 async def test_continuing_must_not_be_answerable_without_the_dialogue() -> None:
-    turn = '{"question": "Which bread do I bake on Sundays?", "answer": "Rye bread."}'
+    turn = '{"detail": "rye", "question": "Which bread do I bake on Sundays?", "answer": "Rye bread."}'
     model = ScriptedModel(
         {"build-continue": [turn], "build-answerable": ['{"answerable": false}', '{"answerable": true}']}
     )
@@ -126,7 +126,7 @@ async def test_feedback_has_first_answers_one_suggestion_improved_answers_and_a_
 
 
 async def test_a_build_goes_on_where_it_stopped_and_nonsense_is_left_out(tmp_path: Path) -> None:
-    turn = '{"question": "Which bread do I bake?", "answer": "Rye bread."}'
+    turn = '{"detail": "rye", "question": "Which bread do I bake?", "answer": "Rye bread."}'
     calls = Calls(tmp_path / "calls.db")
     first = ScriptedModel({"build-continue": [turn], "build-answerable": [ModelUnreachable("gone")]})
     with pytest.raises(ModelUnreachable):

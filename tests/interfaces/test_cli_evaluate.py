@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from nyima.errors import InputError
 from nyima.interfaces.cli.main import app
 from support import openai_server
 
@@ -113,7 +114,9 @@ def test_data_build_and_pools(cases: Path, monkeypatch: pytest.MonkeyPatch) -> N
         "jsonl:1: "
         in invoke("data", "jsonl", str(Path("broken.jsonl").write_text("{") and "broken.jsonl"), code=2).output
     )
-    with openai_server(plan=['{"question": "Which pet sings?", "answer": "Coco.", "answerable": false}']) as server:
+    with openai_server(
+        plan=['{"detail": "Coco", "question": "Which pet sings?", "answer": "Coco.", "answerable": false}']
+    ) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "k")
         made = json.loads(invoke("build", "continue", str(cases), "out.jsonl", "--dataset", "jsonl", "--json").stdout)
@@ -153,6 +156,18 @@ def test_reproduce_says_ok_near_or_off(cases: Path) -> None:
     assert "no entry" in invoke("reproduce", "--file", "reproduce.yaml", "--only", "zzz", code=2).output
     Path("bad.yaml").write_text("- name: 3\n", "utf-8")
     assert "cannot be read" in invoke("reproduce", "--file", "bad.yaml", code=2).output
+
+
+def test_places_of_figures() -> None:
+    from nyima.evals.reproduce import _measured
+
+    report = {"lines": [{"recipe": "none", "scores": {"score:qwen2.5": {"mean": 0.5, "low": 0.4, "high": 0.6}}}]}
+    assert _measured(report, 'lines[recipe=none].scores."score:qwen2.5"') == (0.5, 0.4, 0.6)
+    rows = {"rows": [{"recipe": "bm25", "k": 10, "share": 0.6, "share_low": 0.5, "share_high": 0.7}]}
+    assert _measured(rows, "rows[recipe=bm25,k=10].share") == (0.6, 0.5, 0.7)
+    assert _measured([{"gate": "first person", "f1": 0.8}], "[gate=first person].f1") == (0.8, None, None)
+    with pytest.raises(InputError, match="nothing at"):
+        _measured(rows, "rows[recipe=dense].share")
 
 
 def test_verdicts_of_figures() -> None:

@@ -45,6 +45,14 @@ class QuestionOut(BaseModel):
     answer: str = Field(min_length=2)
 
 
+class ContinueOut(BaseModel):
+    """What it is about, the message, its answer."""
+
+    detail: str
+    question: str = Field(min_length=3)
+    answer: str = Field(min_length=2)
+
+
 class SaidOut(BaseModel):
     """Whether it was said."""
 
@@ -215,7 +223,7 @@ class PairIn:
 
 QUESTION: Prompt[FactIn, QuestionOut] = Prompt("build-question", QuestionOut, 100)
 SAID: Prompt[SaidIn, SaidOut] = Prompt("build-said", SaidOut, 12)
-CONTINUE: Prompt[DialogueIn, QuestionOut] = Prompt("build-continue", QuestionOut, 260)
+CONTINUE: Prompt[DialogueIn, ContinueOut] = Prompt("build-continue", ContinueOut, 260)
 ANSWERABLE: Prompt[AnswerableIn, AnswerableOut] = Prompt("build-answerable", AnswerableOut, 12)
 SIMILAR: Prompt[TaskIn, TextOut] = Prompt("build-similar", TextOut, 160)
 ANSWER: Prompt[AnswerIn, TextOut] = Prompt("build-answer", TextOut, 300)

@@ -18,7 +18,7 @@ from nyima.errors import InputError, PackError
 
 __all__ = ["reproduce_all", "verdict_of"]
 
-_STEP = re.compile(r"""(?:^|\.)(?:"([^"]+)"|([^.\[\]"]+))(?:\[([^\]]+)\])?""")
+_STEP = re.compile(r"""(?:^|\.)(?:"([^"]+)"|([^.\[\]"]+))?(?:\[([^\]]+)\])?""")
 
 
 class _Expected(BaseModel):
@@ -114,6 +114,8 @@ def _measured(report: Any, at: str) -> tuple[float, float | None, float | None]:
     here, beside = report, {}
     for quoted, plain, wanted in _STEP.findall(at):
         name = quoted or plain
+        if not name and not wanted:
+            continue
         beside = here if isinstance(here, dict) else {}
         here = here[name] if name else here
         if wanted:

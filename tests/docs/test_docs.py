@@ -58,3 +58,13 @@ def test_every_command_is_in_the_readme_or_the_reference() -> None:
     for heading in re.findall(r"^## `(nyima [^`]+)`", text, re.MULTILINE):
         part = text.split(f"## `{heading}`")[1].split("\n## ")[0]
         assert "Example: `nyima" in part, heading
+
+
+def test_the_documented_figures_can_be_read_and_name_real_commands() -> None:
+    from nyima.evals.reproduce import _entries
+
+    entries = _entries(ROOT / "docs" / "reproduce.yaml")
+    text = (ROOT / "docs" / "reference" / "commands.md").read_text("utf-8")
+    for entry in entries:
+        assert f"`{' '.join(entry.command.split()[:3])}`" in text
+        assert all(e.low <= e.value <= e.high for e in entry.expect)

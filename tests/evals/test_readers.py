@@ -189,6 +189,7 @@ def test_the_own_format_survives_a_round_trip(tmp_path: Path) -> None:
         ("kbp", "k.json", '[{"persona": "{}"}]', "k.json, dialogue 0"),
         ("seeds", "s.jsonl", '{"id": "a"}\n', "s.jsonl:1"),
         ("dulemon", "d.jsonl", "[1]\n", "d.jsonl:1"),
+        ("realmem", "r.json", '{"talks": []}', "r.json is not in"),
         ("carecall", "c.json", "[[{}]]", "c.json, episode 0"),
     ],
 )
@@ -208,6 +209,16 @@ def test_a_folder_that_is_not_msc_and_bytes_that_are_no_text(tmp_path: Path) -> 
         read_cases("jsonl", tmp_path / "x.jsonl")
     with pytest.raises(InputError, match="choose one of"):
         read_cases("nonsense", tmp_path)
+
+
+def test_a_part_of_a_folder_is_named(tmp_path: Path) -> None:
+    save(tmp_path / "1" / "chat.json", [{"turns": [[{"role": "user", "content": "hi", "id": 1}]]}])
+    save(tmp_path / "1" / "probing_questions" / "probing_questions.json", {"kind": [{"no": "question"}]})
+    with pytest.raises(InputError, match=r"probing_questions\.json is not in"):
+        read_cases("beam", tmp_path)
+    save(tmp_path / "m" / "memory_bank_en.json", [1])
+    with pytest.raises(InputError, match=r"memory_bank_en\.json is not in"):
+        read_cases("memorybank", tmp_path / "m")
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the publishers' files are not here")

@@ -30,7 +30,10 @@ def read_locomo(path: Path) -> Iterator[Case]:
 def read_locomo_corrected(path: Path) -> Iterator[Case]:
     """The same with the published label corrections, an ``audit_errors*.json`` beside it."""
     folder = path if path.is_dir() else path.parent
-    found = [row for file in sorted(folder.glob(_CORRECTIONS)) for row in load_json(file)]
+    found: list[Any] = []
+    for file in sorted(folder.glob(_CORRECTIONS)):
+        with located(str(file)):
+            found += [row for row in load_json(file) if row["question_id"]]
     if not found:
         raise InputError(f"{folder} holds no {_CORRECTIONS}: put the corrections there, or read it as locomo")
     yield from _locomo(path, {row["question_id"]: row for row in found})
@@ -107,9 +110,8 @@ def read_realmem(path: Path) -> Iterator[Case]:
     """A folder of ``*_dialogues_*.json``, or one of them. It asks in the middle of a
     history: only the sessions before count."""
     for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
-        dialogues = load_json(file)["dialogues"]
         with located(str(file)):
-            yield _realmem_case(file.stem, dialogues)
+            yield _realmem_case(file.stem, load_json(file)["dialogues"])
 
 
 def _realmem_case(name: str, dialogues: list[Any]) -> Case:
@@ -142,27 +144,29 @@ _BEAM_ANSWERS = ("answer", "ideal_response", "ideal_answer", "ideal_summary", "e
 def read_beam(path: Path) -> Iterator[Case]:
     """A folder with ``chat.json`` and ``probing_questions/``, or a folder of such."""
     for folder in [path] if (path / "chat.json").exists() else sorted(p.parent for p in path.glob("*/chat.json")):
-        with located(str(folder)):
-            yield _beam_case(folder)
+        yield _beam_case(folder)
 
 
 def _beam_case(folder: Path) -> Case:
     sessions: list[tuple[str, tuple[Said, ...]]] = []
     start = datetime(2024, 1, 1, tzinfo=UTC)
-    for batch in load_json(folder / "chat.json"):
-        for group in batch["turns"]:
-            said: list[Said] = []
-            for turn in group:
-                start = _beam_date(turn.get("time_anchor")) or start + timedelta(seconds=30)
-                said.append(Said(turn["content"], Role(turn["role"]), start, id=str(turn["id"])))
-            sessions.append((f"{len(sessions)}", tuple(said)))
+    chat, probes = folder / "chat.json", folder / "probing_questions" / "probing_questions.json"
+    with located(str(chat)):
+        for batch in load_json(chat):
+            for group in batch["turns"]:
+                said: list[Said] = []
+                for turn in group:
+                    start = _beam_date(turn.get("time_anchor")) or start + timedelta(seconds=30)
+                    said.append(Said(turn["content"], Role(turn["role"]), start, id=str(turn["id"])))
+                sessions.append((f"{len(sessions)}", tuple(said)))
     questions: list[Question] = []
-    for kind, items in load_json(folder / "probing_questions" / "probing_questions.json").items():
-        for probe in items:
-            gold = frozenset(str(i) for i in _numbers(probe.get("source_chat_ids")))
-            ideal = (probe[name] for name in _BEAM_ANSWERS if probe.get(name))
-            answer = str(next(ideal, " ".join(probe.get("rubric") or [])))
-            questions.append(Question(probe["question"], gold, kind, answer=answer, id=f"{len(questions)}"))
+    with located(str(probes)):
+        for kind, items in load_json(probes).items():
+            for probe in items:
+                gold = frozenset(str(i) for i in _numbers(probe.get("source_chat_ids")))
+                ideal = (probe[name] for name in _BEAM_ANSWERS if probe.get(name))
+                answer = str(next(ideal, " ".join(probe.get("rubric") or [])))
+                questions.append(Question(probe["question"], gold, kind, answer=answer, id=f"{len(questions)}"))
     return Case(folder.name, tuple(sessions), tuple(questions), "en")
 
 

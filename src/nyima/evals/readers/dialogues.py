@@ -150,9 +150,12 @@ def read_memorybank(path: Path) -> Iterator[Case]:
         language = "zh" if file.stem.endswith("cn") else "en"
         probes: dict[str, list[str]] = {}
         for other in file.parent.glob("probing_questions*.jsonl"):
-            for _, row in json_lines(other):
-                probes |= {name.strip(): asked for name, asked in row.items()}
-        for name, user in load_json(file).items():
+            for place, row in json_lines(other):
+                with located(place):
+                    probes |= {name.strip(): asked for name, asked in row.items()}
+        with located(str(file)):
+            users = list(load_json(file).items())
+        for name, user in users:
             with located(f"{file}, {name}"):
                 sessions: list[tuple[str, tuple[Said, ...]]] = []
                 for day, talk in user["history"].items():

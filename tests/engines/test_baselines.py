@@ -193,3 +193,19 @@ async def test_an_open_session_goes_on(db: Path, clock: FixedClock) -> None:
         await nyima.resume("mine")
         await nyima.reply("Still here")
         assert [t.session for t in await nyima.memory.turns()] == ["mine"] * 3
+
+
+async def test_a_private_chat_without_tools_is_not_asked_for_notes(db: Path, clock: FixedClock) -> None:
+    model = ScriptedModel(
+        {"chat": ["Your cat is called Momo.", answer("Noted.", remember=True, facts={"name": "Ann"})]}
+    )
+    async with companion(db, model, recipe="conditional", clock=clock) as nyima:
+        nyima.private = True
+        assert (await nyima.reply("What is my cat called?")).text == "Your cat is called Momo."
+        nyima.private = False
+        assert (await nyima.reply("I am Ann, I work at night.")).notes.remember
+        private, ordinary = model.asked("chat")
+        assert private.grammar is None
+        assert '"remember"' not in private.system
+        assert ordinary.grammar is not None
+        assert '"remember"' in ordinary.system

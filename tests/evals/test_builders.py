@@ -163,3 +163,13 @@ def test_pools_hold_the_memories_and_questions_of_every_n_cases() -> None:
     assert pools[0].questions[1].gold <= ids
     assert all(q.before in {id for id, _ in p.sessions} for p in pools for q in p.questions)
     assert pools[0].gold_memory[1].turn in ids
+
+
+async def test_one_fact_that_cannot_be_made_a_question_costs_no_other() -> None:
+    def half(request: Request) -> str:
+        return questions(request) if "bread" in request.last else "what?"
+
+    model = ScriptedModel({"build-question": [half], "build-said": ['{"said": true}']})
+    (built,) = await all_of("knowledge", [DIALOGUE], model)
+    assert [q.text for q in built.case.questions] == ["What do I bake?"]
+    assert sum("cannot be read" in reason for reason in built.left_out) == 2

@@ -106,6 +106,23 @@ def test_a_run_without_out_goes_on_in_the_folder_that_it_began(cases: Path, monk
     assert report["judge"]["n"] == 36
 
 
+def test_other_data_persona_or_examples_begin_another_run(cases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from nyima.app import load_settings
+    from nyima.interfaces.cli.evaluate_runs import fingerprint
+
+    first = fingerprint(cases, load_settings())
+    assert fingerprint(cases, load_settings()) == first
+    Path("persona.md").write_text("You are brief.", "utf-8")
+    Path("shots.jsonl").write_text("", "utf-8")
+    Path("more.jsonl").write_text('{"memory": "a", "context": "b", "response": "c"}', "utf-8")
+    seen = {first, fingerprint(cases, load_settings(persona="persona.md"))}
+    seen.add(fingerprint(cases, load_settings(examples="more.jsonl")))
+    seen.add(fingerprint(cases, load_settings(k="history=5")))
+    cases.write_text(cases.read_text("utf-8").replace("Coco", "Kiki"), "utf-8")
+    seen.add(fingerprint(cases, load_settings()))
+    assert len(seen) == 5
+
+
 def test_data_build_and_pools(cases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = json.loads(invoke("data", "jsonl", str(cases), "--json").stdout)
     assert (counts["cases"], counts["turns"], counts["with_answer"], counts["kinds"]) == (2, 4, 2, {"pets": 2})

@@ -15,7 +15,7 @@ Only ``name``, ``sessions`` with ``turns``, and a question's ``text`` are needed
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -241,10 +241,9 @@ def _turn(said: Said) -> dict[str, Any]:
     return {**row, **({"speaker": said.speaker} if said.speaker else {}), **({"id": said.id} if said.id else {})}
 
 
-def write_cases(path: Path, cases: Sequence[Case], note: Callable[[int], None] = lambda count: None) -> None:
+def write_cases(path: Path, cases: Sequence[Case]) -> None:
     """Write cases, a line each, in place of what the file held."""
     part = path.with_suffix(path.suffix + ".part")
     lines = (json.dumps(case_to_json(case), ensure_ascii=False) for case in cases)
     part.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     part.replace(path)
-    note(len(cases))

@@ -12,7 +12,7 @@ from typing import Any
 from nyima.domain.conversation import Origin
 from nyima.domain.memory import KINDS, Claim, Interval, MemoryRecord, Provenance
 
-__all__ = ["MIGRATIONS", "decode", "encode", "from_micros", "micros", "record_from_dict", "record_to_dict"]
+__all__ = ["MIGRATIONS", "claim_key", "decode", "encode", "from_micros", "micros", "record_from_dict", "record_to_dict"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHARED = ("id", "provenance", "valid", "recorded", "claim", "stale", "supersedes")
@@ -57,7 +57,7 @@ def record_from_dict(values: Mapping[str, Any]) -> MemoryRecord:
     anything else."""
     kind = KINDS[values["kind"]]
     made = values["provenance"]
-    own = {f.name: values[f.name] for f in fields(kind) if f.name not in _SHARED}
+    own = {f.name: values[f.name] for f in fields(kind) if f.name not in _SHARED and f.name in values}
     own = {name: tuple(value) if isinstance(value, list) else value for name, value in own.items()}
     return kind(
         id=values["id"],
@@ -156,5 +156,20 @@ def _first(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first,)
+def claim_key(claim: Claim | None) -> str | None:
+    """A claim as one text that can be indexed."""
+    return None if claim is None else f"{claim.subject}\x1f{claim.relation}"
+
+
+def _claims(db: sqlite3.Connection) -> None:
+    """An index of claims, so that what states the same is found at once."""
+    db.execute("ALTER TABLE records ADD COLUMN claim TEXT")
+    db.execute("CREATE INDEX records_claim ON records (scope, claim) WHERE claim IS NOT NULL")
+    for n, body in db.execute("SELECT n, body FROM records WHERE kind = 'fact'").fetchall():
+        pair = json.loads(body).get("claim")
+        key = claim_key(Claim(*pair)) if pair else None
+        db.execute("UPDATE records SET claim = ? WHERE n = ?", (key, n))
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _claims)
 """Each runs once, in order, in one transaction with the raise of ``user_version``."""

@@ -274,6 +274,24 @@ class SqliteStore:
         """The model that the scope's vectors come from."""
         return await self._run(lambda: sqlite_rows.embedder(self._db, self._number(scope)))
 
+    async def vectors(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Vector]:
+        """The vectors of records, of those that have one."""
+        sql = (
+            "SELECT r.id, v.v FROM records r JOIN vectors v ON v.n = r.n"
+            " WHERE r.scope = ? AND r.id IN (SELECT value FROM json_each(?))"
+        )
+        values = (self._number(scope), json.dumps(list(ids)))
+        return dict(await self._run(lambda: self._db.execute(sql, values).fetchall()))
+
+    async def centres(self, scope: Scope) -> Mapping[str, Vector]:
+        """The mean vector of the believed relations, by their place."""
+
+        def work() -> Mapping[str, Vector]:
+            n = self._number(scope)
+            return self._matrices.centres(self._db, n) if n else {}
+
+        return await self._run(work)
+
     async def unindexed(self, scope: Scope, limit: int) -> list[MemoryRecord]:
         """Records without a vector, oldest first."""
         return await self._run(lambda: sqlite_rows.unindexed(self._db, self._number(scope), limit))

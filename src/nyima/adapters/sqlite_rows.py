@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from nyima.adapters import sqlite_search
-from nyima.adapters.schema import decode, encode, from_micros, micros
+from nyima.adapters.schema import claim_key, decode, encode, from_micros, micros
 from nyima.domain.conversation import Session, Turn
 from nyima.domain.memory import Episode, MemoryRecord
 from nyima.domain.ports import Event, Job, RecordFilter
@@ -57,18 +57,19 @@ def add_turn(db: sqlite3.Connection, n: int, turn: Turn) -> Turn:
 
 def add_record(db: sqlite3.Connection, n: int, record: MemoryRecord, places: Mapping[str, tuple[str, int]]) -> None:
     """Insert a record with its links and its full-text row; an id that exists is left."""
-    session, position = "", -1
+    session, position = record.place, -1
     if isinstance(record, Episode):
-        session, position = record.session, record.position
+        position = record.position
         for turn in record.provenance.turns:
             session, position = places.get(turn, (session, position))
         record = replace(record, position=position)
     cursor = db.execute(
         "INSERT OR IGNORE INTO records (scope, id, kind, session, position, valid_from, valid_to, rec_from, rec_to,"
-        " stale, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " stale, body, claim) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             n, record.id, record.kind, session, position, micros(record.valid.since), micros(record.valid.until),
             micros(record.recorded.since), micros(record.recorded.until), int(record.stale), encode(record),
+            claim_key(record.claim),
         ),
     )  # fmt: skip
     if not cursor.rowcount:
@@ -76,9 +77,8 @@ def add_record(db: sqlite3.Connection, n: int, record: MemoryRecord, places: Map
     row = cursor.lastrowid
     assert row is not None
     sqlite_search.add_text(db, n, row, record.kind, record.text)
-    made = record.provenance
-    parents = {*made.turns, *made.records}
-    db.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", [(n, parent, record.id) for parent in parents])
+    links = [(n, parent, record.id) for parent in set(record.parents)]
+    db.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", links)
 
 
 def close_record(
@@ -125,6 +125,11 @@ def records(db: sqlite3.Connection, n: int, where: RecordFilter) -> list[MemoryR
             bool(where.turns),
             "r.id IN (SELECT child FROM links WHERE scope = ? AND parent IN (SELECT value FROM json_each(?)))",
             [n, json.dumps(where.turns)],
+        ),
+        (
+            bool(where.claims),
+            "r.claim IN (SELECT value FROM json_each(?))",
+            [json.dumps([claim_key(c) for c in where.claims])],
         ),
         (where.session is not None, "r.session = ?", [where.session]),
         (where.positions is not None, "r.position BETWEEN ? AND ?", list(where.positions or ())),

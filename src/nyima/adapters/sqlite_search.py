@@ -1,11 +1,12 @@
 """Search over one SQLite file: FTS5 for words, an exact scan in numpy for vectors.
 
 A scope is one user, so its matrix is small: it stays in memory, takes in new rows as
-they come, and is read again when a record of the scope was closed or erased.
+they come, follows what is closed, and is read again when something was erased.
 """
 
 from __future__ import annotations
 
+import bisect
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -108,6 +109,9 @@ def _conditions(probe: Probe) -> tuple[str, list[object]]:
     if probe.not_session is not None:
         parts.append("r.session <> ?")
         values.append(probe.not_session)
+    if probe.place is not None:
+        parts.append("r.session = ?")
+        values.append(probe.place)
     return " AND ".join(parts), values
 
 
@@ -156,6 +160,9 @@ class _Matrix:
 
     def __init__(self, closed: int, width: int) -> None:
         self.closed = closed
+        self.revision = 0
+        self.numbers: list[int] = []
+        self.sums: dict[str, tuple[NDArray[np.float64], int]] = {}
         self.last = 0
         self.used = 0
         self.rows: list[_Row] = []
@@ -185,11 +192,32 @@ class _Matrix:
         self.times[2, new] = [_FOREVER if r[7] is None else r[7] for r in rows]
         self.kinds[new] = [self.code("kind " + r[2]) for r in rows]
         self.sessions[new] = [self.code("session " + r[3]) for r in rows]
+        self.numbers += [r[0] for r in rows]
+        for row, vector in zip(rows, vectors, strict=True):
+            if row[7] is None:
+                self._count(row[2], row[3], vector, 1)
         self.rows += [(r[1], r[2], r[3], r[4], _EPOCH + timedelta(microseconds=r[5])) for r in rows]
         self.expires = self.expires or any(r[6] is not None and r[7] is None for r in rows)
         self.masks.clear()
         self.used = need
         self.last = rows[-1][0]
+
+    def _count(self, kind: str, place: str, vector: NDArray[np.float32], by: int) -> None:
+        """Keep the sum of each partition's vectors, so that its centre costs nothing."""
+        if kind == "relation":
+            total, count = self.sums.get(place, (np.zeros(len(vector)), 0))
+            self.sums[place] = (total + by * vector.astype(np.float64), count + by)
+
+    def close(self, number: int, until: int | None, retired: int) -> None:
+        """Take in that a record was closed."""
+        at = bisect.bisect_left(self.numbers, number)
+        if at == len(self.numbers) or self.numbers[at] != number:
+            return
+        if self.times[2, at] == _FOREVER:
+            self._count(self.rows[at][1], self.rows[at][2], self.vectors[at], -1)
+        self.times[1, at] = _FOREVER if until is None else until
+        self.times[2, at] = retired
+        self.masks.clear()
 
     def allowed(self, probe: Probe) -> NDArray[np.bool_]:
         """Which rows the probe's filters let through. Without a look into the past the
@@ -210,6 +238,8 @@ class _Matrix:
             mask = mask & (until > (micros(probe.at) or 0))
         if probe.not_session is not None:
             mask = mask & (self.sessions[: self.used] != self.code("session " + probe.not_session))
+        if probe.place is not None:
+            mask = mask & (self.sessions[: self.used] == self.code("session " + probe.place))
         return mask
 
     def best(self, probe: Probe) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
@@ -243,6 +273,21 @@ def _threshold(values: NDArray[np.float32], k: int) -> np.float32:
     return np.float32(np.partition(near, len(near) - k)[len(near) - k])
 
 
+def _follow(db: sqlite3.Connection, scope: int, held: _Matrix) -> bool:
+    """Bring the times of a matrix up to date; not possible when something was erased."""
+    since = (scope, held.revision)
+    erased = "SELECT 1 FROM changes WHERE scope = ? AND revision > ? AND verb = 'erase' LIMIT 1"
+    if db.execute(erased, since).fetchone() or held.revision == 0:
+        return False
+    closed = (
+        "SELECT r.n, r.valid_to, r.rec_to FROM changes c JOIN records r ON r.scope = c.scope AND r.id = c.id"
+        " WHERE c.scope = ? AND c.revision > ? AND c.verb IN ('revise', 'retire')"
+    )
+    for number, until, retired in db.execute(closed, since).fetchall():
+        held.close(number, until, retired)
+    return True
+
+
 class Matrices:
     """The vectors of each scope, kept between searches."""
 
@@ -254,10 +299,12 @@ class Matrices:
         self._held.pop(scope, None)
 
     def _current(self, db: sqlite3.Connection, scope: int) -> _Matrix | None:
-        (closed,) = db.execute("SELECT closed FROM scopes WHERE n = ?", (scope,)).fetchone()
+        closed, revision = db.execute("SELECT closed, revision FROM scopes WHERE n = ?", (scope,)).fetchone()
         held = self._held.get(scope)
-        if held is not None and held.closed != closed:
+        if held is not None and held.closed != closed and not _follow(db, scope, held):
             held = None
+        if held is not None:
+            held.closed, held.revision = closed, revision
         rows = db.execute(
             "SELECT r.n, r.id, r.kind, r.session, r.position, r.valid_from, r.valid_to, r.rec_to, v.v"
             " FROM vectors v JOIN records r ON r.n = v.n WHERE v.scope = ? AND v.n > ? ORDER BY v.n",
@@ -265,13 +312,21 @@ class Matrices:
         ).fetchall()
         if rows:
             vectors = np.frombuffer(b"".join(row[8] for row in rows), "<f4").reshape(len(rows), -1)
-            held = held or _Matrix(closed, vectors.shape[1])
+            if held is None:
+                held = _Matrix(closed, vectors.shape[1])
+                held.revision = revision
             held.grow([row[:8] for row in rows], vectors)
         if held is None:
             self._held.pop(scope, None)
         else:
             self._held[scope] = held
         return held
+
+    def centres(self, db: sqlite3.Connection, scope: int) -> dict[str, bytes]:
+        """The mean vector of each partition."""
+        held = self._current(db, scope)
+        sums = held.sums if held is not None else {}
+        return {place: (total / n).astype("<f4").tobytes() for place, (total, n) in sums.items() if n > 0}
 
     def search(self, db: sqlite3.Connection, scope: int, probe: Probe) -> list[Hit]:
         """The ``k`` nearest by cosine."""

@@ -28,8 +28,14 @@ __all__ = [
     "Provenance",
     "Relation",
     "Summary",
+    "partition",
     "profile_of",
 ]
+
+
+def partition(subclass: str) -> str:
+    """The place of the relations of a subclass."""
+    return f"partition {subclass}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,16 @@ class _Record:
 
     kind: ClassVar[str]
 
+    @property
+    def place(self) -> str:
+        """Where it stands: an episode's session, a relation's partition, else nowhere."""
+        return ""
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The ids of the turns and records that it came from."""
+        return (*self.provenance.turns, *self.provenance.records)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode(_Record):
@@ -95,6 +111,11 @@ class Episode(_Record):
     def text(self) -> str:
         """``speaker: what was said``."""
         return f"{self.speaker}: {self.said}"
+
+    @property
+    def place(self) -> str:
+        """The session."""
+        return self.session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +165,8 @@ class ProfileFact(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity(_Record):
-    """A node of the memory graph."""
+    """A node of the memory graph: a person, a thing, or a value such as a date. The user
+    is the node ``user``."""
 
     kind: ClassVar[str] = "entity"
     name: str
@@ -159,18 +181,33 @@ class Entity(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation(_Record):
-    """A typed edge of the memory graph; it carries the note it came from."""
+    """A typed edge between two entities (their ids) with the memory that it stands for, in
+    the partition of its subclass (Wang et al. 2024, section 4.2). ``rests`` are the
+    relations without which it does not hold."""
 
     kind: ClassVar[str] = "relation"
     head: str
     label: str
     tail: str
     note: str = ""
+    subclass: str = ""
+    rests: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """The note, else the label."""
         return self.note or self.label.replace("_", " ")
+
+    @property
+    def place(self) -> str:
+        """The partition."""
+        return partition(self.subclass)
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """What it came from, the entities that it joins, and what it rests on."""
+        made = self.provenance
+        return (*made.turns, *made.records, self.head, self.tail, *self.rests)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 from nyima.domain.changes import ChangeRow, Delta
 from nyima.domain.conversation import Scope, Session, Turn
 from nyima.domain.evidence import Budget, Evidence, Plan, Query, Step, Usage
-from nyima.domain.memory import MemoryRecord
+from nyima.domain.memory import Claim, MemoryRecord
 
 __all__ = [
     "ChatModel",
@@ -56,7 +56,8 @@ class RecordFilter:
     """Which records. Without ``as_of`` and ``retired``: those believed and valid now.
 
     ``at`` is the moment that "now" means; a record is left out when its validity has
-    ended by then. ``as_of`` asks what was believed at that moment.
+    ended by then. ``as_of`` asks what was believed at that moment. ``turns`` are parents
+    of a record (turns, records, entities), ``claims`` the claims that it may state.
     """
 
     kinds: tuple[str, ...] = ()
@@ -68,6 +69,7 @@ class RecordFilter:
     as_of: datetime | None = None
     retired: bool = False
     limit: int | None = None
+    claims: tuple[Claim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ class Probe:
     at: datetime | None = None
     as_of: datetime | None = None
     not_session: str | None = None
+    place: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +198,14 @@ class Store(Protocol):
 
     async def embedder(self, scope: Scope) -> str | None:
         """The model that the scope's vectors come from; None when it has none."""
+        ...
+
+    async def vectors(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Vector]:
+        """The vectors of records, of those that have one."""
+        ...
+
+    async def centres(self, scope: Scope) -> Mapping[str, Vector]:
+        """The mean vector of the relations that are believed, by their place."""
         ...
 
     async def unindexed(self, scope: Scope, limit: int) -> list[MemoryRecord]:

@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 
 from nyima.domain.memory import Interval
 
-__all__ = ["period_of"]
+__all__ = ["DAYS", "MONTHS", "NUMBERS", "period_of"]
 
-_MONTHS = {
+MONTHS = {
     name: number
     for number, names in enumerate(
         "jan january|feb february|mar march|apr april|may|jun june|jul july|aug august|"
@@ -24,9 +24,9 @@ _MONTHS = {
     )
     for name in names.split()
 }
-_DAYS = {d: i for i, d in enumerate("monday tuesday wednesday thursday friday saturday sunday".split())}
+DAYS = {d: i for i, d in enumerate("monday tuesday wednesday thursday friday saturday sunday".split())}
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-_NUMBERS = {
+NUMBERS = {
     "a": 1,
     "an": 1,
     "one": 1,
@@ -38,8 +38,8 @@ _NUMBERS = {
     "five": 5,
     "six": 6,
 }
-_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
-_COUNT = r"(\d{1,3}|" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + ")"
+_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
+_COUNT = r"(\d{1,3}|" + "|".join(sorted(NUMBERS, key=len, reverse=True)) + ")"
 
 
 def _midnight(at: datetime) -> datetime:
@@ -69,7 +69,7 @@ def _exact(at: datetime, m: re.Match[str]) -> Interval | None:
 
 def _named_day(at: datetime, day: str, month: str, year: str | None) -> Interval | None:
     try:
-        start = _midnight(at).replace(year=int(year or at.year), month=_MONTHS[month], day=int(day))
+        start = _midnight(at).replace(year=int(year or at.year), month=MONTHS[month], day=int(day))
     except ValueError:
         return None
     if year is None and start > at:
@@ -78,13 +78,13 @@ def _named_day(at: datetime, day: str, month: str, year: str | None) -> Interval
 
 
 def _named_month(at: datetime, m: re.Match[str]) -> Interval:
-    month = _MONTHS[m[1]]
+    month = MONTHS[m[1]]
     year = int(m[2]) if m[2] else at.year - (month > at.month)
     return _month(at, year, month)
 
 
 def _ago(at: datetime, m: re.Match[str]) -> Interval:
-    count = _NUMBERS.get(m[1]) or int(m[1])
+    count = NUMBERS.get(m[1]) or int(m[1])
     today = _midnight(at)
     if m[2] == "day":
         return _days(today - timedelta(days=count), 1)
@@ -103,8 +103,8 @@ def _last(at: datetime, m: re.Match[str]) -> Interval:
     today = _midnight(at)
     which, unit = m[1], m[2]
     back = {"last": 1, "past": 1, "previous": 1, "this": 0, "next": -1}[which]
-    if unit in _DAYS:
-        gap = (today.weekday() - _DAYS[unit]) % 7
+    if unit in DAYS:
+        gap = (today.weekday() - DAYS[unit]) % 7
         return _days(today - timedelta(days=gap or 7) if back == 1 else today + timedelta(days=(7 - gap) % 7), 1)
     if unit in _SEASONS:
         year = at.year - back - (back == 0 and _SEASONS[unit] > at.month)
@@ -112,8 +112,8 @@ def _last(at: datetime, m: re.Match[str]) -> Interval:
             year = at.year
         start = today.replace(year=year, month=_SEASONS[unit], day=1)
         return Interval(start, (start + timedelta(days=95)).replace(day=1))
-    if unit in _MONTHS:
-        return _month(at, at.year - (back == 1 and _MONTHS[unit] >= at.month), _MONTHS[unit])
+    if unit in MONTHS:
+        return _month(at, at.year - (back == 1 and MONTHS[unit] >= at.month), MONTHS[unit])
     if unit == "weekend":
         saturday = today - timedelta(days=(today.weekday() - 5) % 7)
         return _days(saturday - timedelta(days=7 * (back == 1 and today.weekday() >= 5)), 2)
@@ -124,7 +124,7 @@ def _last(at: datetime, m: re.Match[str]) -> Interval:
     return Interval(today.replace(year=at.year - back, month=1, day=1), _year_end(at, at.year - back))
 
 
-_UNITS = "|".join((*_DAYS, *_SEASONS, "weekend", "week", "month", "year", _MONTH))
+_UNITS = "|".join((*DAYS, *_SEASONS, "weekend", "week", "month", "year", _MONTH))
 _RULES: tuple[tuple[re.Pattern[str], Callable[[datetime, re.Match[str]], Interval | None]], ...] = tuple(
     (re.compile(pattern), rule)
     for pattern, rule in (

@@ -203,14 +203,15 @@ class MemoryStore:
         shelf = self._of(scope)
         where = RecordFilter(kinds=probe.kinds, at=probe.at, as_of=probe.as_of)
         allowed = [
-            r for r in shelf.records.values() if _matches(r, where) and _session(r) != (probe.not_session or "\0")
-        ]
+            r for r in shelf.records.values()
+            if _matches(r, where) and r.place != (probe.not_session or "\0") and probe.place in {None, r.place}
+        ]  # fmt: skip
         if probe.vector is not None:
             wanted = _floats(probe.vector)
             scored = [(_dot(wanted, _floats(shelf.vectors[r.id])), r) for r in allowed if r.id in shelf.vectors]
         else:
             scored = _bm25(probe.words, list(shelf.records.values()), allowed)
-        hits = [Hit(r.id, s, r.kind, _session(r), getattr(r, "position", -1), r.valid.since) for s, r in scored]
+        hits = [Hit(r.id, s, r.kind, r.place, getattr(r, "position", -1), r.valid.since) for s, r in scored]
         return sorted(hits, key=lambda h: (-h.score, h.id))[: probe.k]
 
     async def index(self, scope: Scope, vectors: Mapping[str, Vector], model: str) -> None:
@@ -222,6 +223,19 @@ class MemoryStore:
 
     async def embedder(self, scope: Scope) -> str | None:
         return self._of(scope).embedder
+
+    async def vectors(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Vector]:
+        held = self._of(scope).vectors
+        return {id: held[id] for id in ids if id in held}
+
+    async def centres(self, scope: Scope) -> Mapping[str, Vector]:
+        shelf = self._of(scope)
+        members: dict[str, list[tuple[float, ...]]] = {}
+        for record in shelf.records.values():
+            if record.kind == "relation" and record.recorded.until is None and record.id in shelf.vectors:
+                members.setdefault(record.place, []).append(_floats(shelf.vectors[record.id]))
+        means = {p: [sum(column) / len(rows) for column in zip(*rows, strict=True)] for p, rows in members.items()}
+        return {place: struct.pack(f"<{len(mean)}f", *mean) for place, mean in means.items()}
 
     async def unindexed(self, scope: Scope, limit: int) -> list[MemoryRecord]:
         shelf = self._of(scope)
@@ -275,19 +289,16 @@ class MemoryStore:
         return None
 
 
-def _session(record: MemoryRecord) -> str:
-    return record.session if isinstance(record, Episode) else ""
-
-
 def _matches(record: MemoryRecord, where: RecordFilter) -> bool:
-    made = record.provenance
     if where.kinds and record.kind not in where.kinds:
         return False
     if where.ids and record.id not in where.ids:
         return False
-    if where.turns and not set(where.turns) & {*made.turns, *made.records}:
+    if where.turns and not set(where.turns) & set(record.parents):
         return False
-    if where.session is not None and _session(record) != where.session:
+    if where.claims and record.claim not in where.claims:
+        return False
+    if where.session is not None and record.place != where.session:
         return False
     if where.positions is not None:
         low, high = where.positions

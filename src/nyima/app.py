@@ -8,20 +8,19 @@ import socket
 import tomllib
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nyima.domain.conversation import Scope
-from nyima.domain.ports import ChatModel, Clock, Embedder, Judge, Store, Writer
+from nyima.domain.ports import ChatModel, Clock, Embedder
 from nyima.errors import ConfigError, NoModel, PackError
+from nyima.parts import Parts
+from nyima.settings import Settings, default_path
 
 if TYPE_CHECKING:
     from nyima.adapters.packs import PackShelf
-    from nyima.engines.calls import Caller, Limits
-    from nyima.engines.recall import QueryEmbedder, Recaller
     from nyima.engines.recipes import Recipe
 
 __all__ = [
@@ -47,7 +46,6 @@ _ENVIRONMENT = {
 }
 _LOCAL_PORTS = {11434: "Ollama", 8080: "llama.cpp", 1234: "LM Studio", 8000: "vLLM"}
 _CHAT_PACK = "qwen2.5-coder-1.5b"
-_EMBED_PACK = "minilm-l6-int8"
 
 
 class SystemClock:
@@ -58,56 +56,12 @@ class SystemClock:
         return datetime.now(UTC)
 
 
-def _default(name: str) -> Path:
-    import platformdirs
-
-    if name == "config":
-        return Path(platformdirs.user_config_dir("nyima", False)) / "config.toml"
-    if name == "cache":
-        return Path(platformdirs.user_cache_dir("nyima", False))
-    return Path(platformdirs.user_data_dir("nyima", False)) / "memory.db"
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Everything that can be set. ``origin`` says where each value came from."""
-
-    db: Path = field(default_factory=lambda: _default("db"))
-    user: str = "me"
-    model: str = ""
-    writer_model: str = ""
-    embedder: str = _EMBED_PACK
-    query_embedder: str = ""
-    cache: Path = field(default_factory=lambda: _default("cache"))
-    base_url: str = ""
-    api_key: str = field(default="", repr=False)
-    recipe: str = "default"
-    k: tuple[str, ...] = ()
-    persona: str = ""
-    examples: str = ""
-    tools: tuple[str, ...] = ("calculator", "clock")
-    silence_minutes: float = 60.0
-    calls_per_day: int = 0
-    tokens_per_day: int = 0
-    threads: int = field(default_factory=lambda: max(1, min(4, os.cpu_count() or 2)))
-    hub: bool = True
-    origin: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-
-    def shown(self) -> dict[str, str]:
-        """The values as texts; a key is never shown."""
-        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "origin"}
-        values["api_key"] = "set" if self.api_key else ""
-        values["tools"] = ", ".join(self.tools)
-        values["k"] = ", ".join(self.k)
-        return {name: str(value) for name, value in values.items()}
-
-
 def load_settings(**given: Any) -> Settings:
     """Arguments, then environment, then the settings file, then defaults.
 
     Raises ConfigError for a file that cannot be read or a value of the wrong type.
     """
-    path = Path(os.environ.get("NYIMA_CONFIG") or _default("config"))
+    path = Path(os.environ.get("NYIMA_CONFIG") or default_path("config"))
     values: dict[str, Any] = {}
     origin: dict[str, str] = {}
     if path.is_file():
@@ -240,104 +194,6 @@ def find_embedder(settings: Settings, name: str | None = None) -> Embedder | Non
             raise PackError(f"{', '.join(damaged)} is damaged: run `nyima models pull {name}`")
         return OnnxEmbedder(files, name)
     return OpenAIEmbedder(name, Endpoint(settings.base_url or None, settings.api_key or None))
-
-
-@dataclass(slots=True)
-class Parts:
-    """What a memory works with. ``chat`` answers, ``writer_chat`` writes notes and
-    summaries (the same model unless another is set)."""
-
-    scope: Scope
-    store: Store
-    clock: Clock
-    embedder: Embedder | None
-    chat: ChatModel | None
-    writer_chat: ChatModel | None
-    settings: Settings
-    recipe: Recipe
-    persona: str
-    private: bool = False
-    queries: Embedder | None = None
-
-    def caller(self, chat: ChatModel | None) -> Caller | None:
-        """A model with ledger and budget."""
-        from nyima.engines.calls import Caller
-
-        return None if chat is None else Caller(chat, self.store, self.clock, self._limits(), self.private)
-
-    def _limits(self) -> Limits:
-        from nyima.engines.calls import Limits
-
-        return Limits(self.settings.calls_per_day, self.settings.tokens_per_day)
-
-    def writer(self, kind: str, recipe_name: str) -> Writer:
-        """The writer of a kind of job."""
-        from nyima.engines.recipes import recipe_named
-        from nyima.engines.strategies.baselines import MemoChatWriter, MemoryBankWriter
-        from nyima.engines.strategies.common import Desk
-        from nyima.engines.strategies.conditional import GateWriter, NoteWriter
-        from nyima.engines.strategies.profile import ProfileWriter
-        from nyima.engines.strategies.summaries import RecursiveWriter, SummaryWriter
-
-        recipe = recipe_named(recipe_name)
-        chat = self.writer_chat
-        room = 1_500 if chat is None else max(400, chat.window // 3)
-        desk = Desk(self.store, self.caller(chat), self.clock, room)
-        makers: dict[str, Callable[[], Writer]] = {
-            "gate": lambda: GateWriter(desk, recipe.writers),
-            "note": lambda: NoteWriter(desk, recipe.parts),
-            "summary": lambda: SummaryWriter(desk),
-            "recursive": lambda: RecursiveWriter(desk),
-            "profile": lambda: ProfileWriter(desk),
-            "memorybank": lambda: MemoryBankWriter(desk),
-            "memochat": lambda: MemoChatWriter(desk),
-        }
-        if kind not in makers:
-            raise ConfigError(f"a job of kind {kind!r} is owed that this version cannot do: install a newer Nyima")
-        return makers[kind]()
-
-    def query_embedder(self) -> QueryEmbedder:
-        """Embeds the words of one recall."""
-        from nyima.engines.recall import QueryEmbedder
-
-        return QueryEmbedder(self.queries or self.embedder)
-
-    def recaller(self, recipe: Recipe, *, k: int | None = None) -> Recaller:
-        """The read path of a recipe; with ``k`` each source may bring that many."""
-        from nyima.engines.recall import AllPlanner, BudgetSelector, Recaller
-        from nyima.engines.strategies.baselines import FadingRetriever, MemoRetriever
-        from nyima.engines.strategies.retrievers import PersonaRetriever, SearchRetriever
-
-        vectors = self.query_embedder()
-        retrievers: dict[str, Any] = {
-            s.name: MemoRetriever(self.store)
-            if s.how == "all"
-            else SearchRetriever(self.store, vectors, s.how, s.weights)
-            for s in recipe.sources
-        }
-        if recipe.fading:
-            retrievers = {name: FadingRetriever(inner, self.store) for name, inner in retrievers.items()}
-        steps = tuple((s.name, k or s.k) for s in recipe.sources)
-        if k and self.persona and recipe.name == "default":
-            retrievers["persona"] = PersonaRetriever(self.persona)
-            steps = (*steps, ("persona", 2))
-        judge = self._judge(recipe)
-        limits = {} if k else {s.name: s.k for s in recipe.sources}
-        selector = BudgetSelector(recipe.floor, 0.0 if k else recipe.share, limits)
-        return Recaller(self.store, AllPlanner(steps), retrievers, judge, selector, vectors, recipe.rounds)
-
-    def _judge(self, recipe: Recipe) -> Judge:
-        from nyima.engines.strategies.judges import ChoosingJudge, ReflectingJudge, ScoreJudge
-
-        caller = self.caller(self.chat)
-        if caller is None or recipe.judge == "scores":
-            return ScoreJudge()
-        return ReflectingJudge(caller) if recipe.judge == "reflect" else ChoosingJudge(caller)
-
-    @property
-    def silence(self) -> timedelta:
-        """After how long without a turn a session has ended."""
-        return timedelta(minutes=self.settings.silence_minutes)
 
 
 def read_persona(settings: Settings) -> str:

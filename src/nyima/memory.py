@@ -10,32 +10,30 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nyima.app import Parts
 from nyima.bridge import Opening
-from nyima.domain.changes import Add, Change, ChangeRow, Delta, Retire, Revise, merge
+from nyima.domain.changes import Add, Change, ChangeRow, Delta, merge
 from nyima.domain.conversation import Origin, Role, Session, Turn, as_utc, clean_text
 from nyima.domain.evidence import Budget, Evidence, Query, Recall
 from nyima.domain.memory import (
     KINDS,
-    Interval,
+    Entity,
     MemoryRecord,
-    Note,
     Profile,
     ProfileFact,
-    Provenance,
-    Summary,
+    Relation,
     profile_of,
 )
 from nyima.domain.ports import ChatModel, Clock, Embedder, RecordFilter
 from nyima.engines.cascade import Cascade, Receipt
-from nyima.engines.facts import canonical_key
-from nyima.engines.ingest import Ingest, Progress, turn_id
+from nyima.engines.ingest import MODEL_FREE, Ingest, Progress, turn_id
 from nyima.engines.recipes import Recipe, SourceSpec
 from nyima.engines.strategies.common import Desk
 from nyima.engines.strategies.conditional import passive_note
 from nyima.engines.undo import inverse
 from nyima.errors import InputError, ModelError, NotFound
+from nyima.hand import Hand, Link
 from nyima.opening import parts_for
+from nyima.parts import Parts
 from nyima.traces import trace_event
 
 __all__ = ["Explanation", "Memory", "Remembered", "Said"]
@@ -145,7 +143,8 @@ class Memory:
         key = session or await self._own_session(turns[0].at)
         turns = [replace(t, session=key) for t in turns]
         line = Session(key, turns[0].at, title=clean_text(title))
-        wanted = self.parts.chat is not None and not extra if owed is None else owed
+        with_model = self.parts.chat is not None and not extra if owed is None else owed
+        wanted = (*(MODEL_FREE if owed is not False else ()), *(("gate",) if with_model else ()))
         stored = await self.ingest.hear(self.scope, line, turns, self.parts.recipe, owed=wanted, extra=extra)
         made = [f"e-{t.id}" for t in stored if t.text.strip() and "history" in self.parts.recipe.writers]
         made += [c.record.id for c in extra.changes if isinstance(c, Add)]
@@ -186,12 +185,9 @@ class Memory:
     async def drain(self, progress: Progress | None = None) -> Mapping[str, int]:
         """Do all work that is due; counts of jobs ``done``, ``waiting`` and ``parked``.
 
-        Without a chat model what a conversation still owes waits for one."""
-        if self.parts.writer_chat is not None:
-            return await self.ingest.drain(self.scope, self._name, progress)
-        await self.ingest.index(self.scope)
-        left = [job.state for job in await self.store.jobs(self.scope, ("queued", "leased", "parked"))]
-        return {"done": 0, "waiting": len(left) - left.count("parked"), "parked": left.count("parked")}
+        Without a chat model only what needs none is done; the rest waits for one."""
+        kinds = () if self.parts.writer_chat is not None else MODEL_FREE
+        return await self.ingest.drain(self.scope, self._name, progress, kinds)
 
     # --- reading ---
 
@@ -289,52 +285,31 @@ class Memory:
     # --- changing ---
 
     async def revise(self, id: str, text: str) -> MemoryRecord:
-        """Give a fact another value, or a note or summary another text, by the user's
-        own word. The old one stays in history. Raises NotFound or InputError."""
-        text = clean_text(text).strip()
-        if not text:
-            raise InputError("the new text is empty: give some words, or use forget")
-        old = await self.record(id)
-        if old.recorded.until is not None:
-            raise InputError(f"record {old.id!r} is retired: revise the one that took its place")
-        now = self.parts.clock.now()
-        shared: dict[str, Any] = {
-            "id": f"{old.kind[0]}-{uuid.uuid4().hex[:16]}",
-            "provenance": Provenance(old.provenance.turns, (old.id,), "user"),
-            "valid": Interval(now),
-            "recorded": Interval(now),
-            "supersedes": old.id,
-        }
-        match old:
-            case ProfileFact():
-                new: MemoryRecord = replace(old, value=text, **shared)
-            case Note():
-                new = replace(old, knowledge=text, **shared)
-            case Summary():
-                new = replace(old, body=text, **shared)
-            case _:
-                raise InputError(f"a record of kind {old.kind!r} is what was said and cannot be revised: forget it")
-        await self.store.commit(self.scope, Delta((Revise(old.id, new, "revised by the user"),), "user"))
-        return new
+        """Give a fact or a relation another value, or a note or summary another text, by
+        the user's own word. The old one stays in history, and what rests on it becomes
+        stale. Raises NotFound or InputError."""
+        return await Hand(self.parts).revise(await self.record(id), text)
 
     async def set_fact(self, key: str, value: str) -> ProfileFact:
         """Set a profile fact by the user's own word; the key's old values are closed."""
-        key, value, now = canonical_key(key), clean_text(value).strip(), self.parts.clock.now()
-        if not key or not value:
-            raise InputError("a profile fact needs a key and a value")
-        old = [f for f in (await self.profile()).facts if f.key == key]
-        fact = ProfileFact(
-            id=f"f-{uuid.uuid4().hex[:16]}",
-            provenance=Provenance(writer="user"),
-            valid=Interval(now),
-            recorded=Interval(now),
-            supersedes=old[-1].id if old else None,
-            key=key,
-            value=value,
-        )
-        closed = [Retire(f.id, now, "replaced by the user") for f in old]
-        await self.store.commit(self.scope, Delta((*closed, Add(fact)), "user"))
-        return fact
+        return await Hand(self.parts).set_fact(await self.profile(), key, value)
+
+    async def relate(self, link: Link, *, replaces: str | None = None) -> Relation:
+        """State a relation of the graph by the user's own word; where one value holds at a
+        time, or ``replaces`` names a record, the old one is closed. Raises InputError."""
+        return await Hand(self.parts).relate(link, replaces)
+
+    async def retire(self, id: str, reason: str = "ended by the user") -> None:
+        """End the belief in a record; it stays in history, and what rests on it is no
+        longer certain."""
+        await Hand(self.parts).retire(await self.record(id), reason)
+
+    async def merge(self, one: str, other: str) -> Relation:
+        """Say that two entities (their ids) are the same; ``undo`` takes it back."""
+        first, second = await self.record(one), await self.record(other)
+        if not (isinstance(first, Entity) and isinstance(second, Entity)):
+            raise InputError("only entities can be merged: `nyima graph show` has their ids")
+        return await Hand(self.parts).merge(first, second)
 
     async def forget(
         self, *ids: str, query: str | None = None, session: str | None = None, everything: bool = False

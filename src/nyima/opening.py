@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from nyima.app import Parts, SystemClock, build, find_chat_model, find_embedder, load_settings
+from nyima.app import SystemClock, build, find_chat_model, find_embedder, load_settings
 from nyima.domain.ports import ChatModel, Clock, Embedder
 from nyima.engines.reading import Shot
 from nyima.errors import ConfigError
+from nyima.parts import Parts
 
 __all__ = ["parts_for", "read_shots"]
 

@@ -37,6 +37,8 @@ def evidence_to_dict(piece: Evidence) -> dict[str, Any]:
         "valid_to": iso(piece.record.valid.until),
         "scores": dict(piece.scores),
         "superseded": iso(piece.superseded),
+        "ended": list(piece.ended),
+        "stale": iso(piece.stale),
     }
 
 
@@ -75,6 +77,7 @@ def trace_event(
         "found": [evidence_to_dict(e) for e in found],
         "kept": [evidence_to_dict(e) for e in recall.kept],
         "rounds": recall.rounds,
+        "walk": [[v.record, *(round(s, 4) for s in v.state), v.action] for v in recall.walk],
         "failed": dict(recall.failed),
         "prompts": list(recall.prompts),
         "ms": dict(recall.ms),

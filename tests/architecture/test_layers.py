@@ -13,7 +13,8 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "nyima"
 FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = ("domain", "engines", "adapters", "app", "assistant", "interfaces")
-ASSISTANT = {"assistant", "memory", "opening", "bridge", "traces", "statistics", "tools"}
+APP = {"app", "parts", "settings"}
+ASSISTANT = {"assistant", "graph", "hand", "memory", "opening", "bridge", "traces", "statistics", "tools"}
 BROAD = {
     "interfaces/cli/common.py": 1,  # the command runner: any failure becomes a message and an exit code
     "engines/ingest.py": 1,  # the job runner: any failure stays with its job
@@ -24,6 +25,8 @@ ENVIRONMENT = {"app.py"}
 def layer(name: str) -> str:
     """The layer of a dotted module name below nyima."""
     head = name.split(".")[1] if "." in name else ""
+    if head in APP:
+        return "app"
     return "assistant" if head in ASSISTANT else "" if head.startswith("_") else head
 
 

@@ -317,14 +317,15 @@ class SqliteStore:
         """The jobs in these states, by age."""
         return await self._run(lambda: sqlite_rows.jobs(self._db, self._number(scope), states))
 
-    async def lease(self, scope: Scope, worker: str, now: datetime, seconds: float) -> Job | None:
+    async def lease(
+        self, scope: Scope, worker: str, now: datetime, seconds: float, kinds: Sequence[str] = ()
+    ) -> Job | None:
         """Take the oldest job that is due and not leased."""
 
         def work() -> Job | None:
             with self._transaction() as db:
-                return sqlite_rows.lease(
-                    db, self._number(scope), worker, micros(now) or 0, micros(now + timedelta(seconds=seconds)) or 0
-                )
+                until = micros(now + timedelta(seconds=seconds)) or 0
+                return sqlite_rows.lease(db, self._number(scope), worker, (micros(now) or 0, until), kinds)
 
         return await self._run(work)
 

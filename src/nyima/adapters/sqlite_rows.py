@@ -221,12 +221,15 @@ def jobs(db: sqlite3.Connection, n: int, states: Sequence[str]) -> list[Job]:
     return [Job(*row) for row in db.execute(sql + " ORDER BY n", values)]
 
 
-def lease(db: sqlite3.Connection, n: int, worker: str, now: int, until: int) -> Job | None:
+def lease(db: sqlite3.Connection, n: int, worker: str, times: tuple[int, int], kinds: Sequence[str]) -> Job | None:
     """The oldest job that is due, now leased to the worker."""
+    now, until = times
+    wanted = json.dumps(list(kinds)) if kinds else None
     row = db.execute(
         "SELECT n, id, kind, subject, attempts, error, recipe FROM jobs WHERE scope = ? AND"
-        " ((state = 'queued' AND due <= ?) OR (state = 'leased' AND lease_until <= ?)) ORDER BY n LIMIT 1",
-        (n, now, now),
+        " ((state = 'queued' AND due <= ?) OR (state = 'leased' AND lease_until <= ?))"
+        " AND (? IS NULL OR kind IN (SELECT value FROM json_each(?))) ORDER BY n LIMIT 1",
+        (n, now, now, wanted, wanted),
     ).fetchone()
     if row is None:
         return None

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from nyima.domain.memory import Interval, MemoryRecord
 
-__all__ = ["Answer", "Budget", "Evidence", "Notes", "Plan", "Query", "Recall", "Step", "Usage"]
+__all__ = ["Answer", "Budget", "Evidence", "Notes", "Plan", "Query", "Recall", "Selection", "Step", "Usage", "Visit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,9 @@ Plan: TypeAlias = tuple[Step, ...]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A text from a source, with scores in 0..1 (higher is better)."""
+    """A text from a source, with scores in 0..1 (higher is better). ``ended`` are values in
+    it that no longer hold, since ``superseded``; ``stale`` says since when it rests on
+    something that has changed."""
 
     text: str
     source: str
@@ -53,11 +55,32 @@ class Evidence:
     at: datetime
     scores: Mapping[str, float] = field(default_factory=dict[str, float])
     superseded: datetime | None = None
+    ended: tuple[str, ...] = ()
+    stale: datetime | None = None
 
     @property
     def record_id(self) -> str:
         """The id to revise or forget it by."""
         return self.record.id
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A step of a walk over the graph: the state (three cosines), what was done (1 include
+    and go on, 0 stop this branch) and the logarithm of its probability."""
+
+    record: str
+    state: tuple[float, ...]
+    action: int
+    log_probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a selector kept, and how it walked there when it walked."""
+
+    kept: tuple[Evidence, ...]
+    walk: tuple[Visit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +103,7 @@ class Recall:
     keywords: tuple[str, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict[str, str])
     prompts: tuple[str, ...] = ()
+    walk: tuple[Visit, ...] = ()
     ms: Mapping[str, float] = field(default_factory=dict[str, float])
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 
 from nyima.domain.changes import ChangeRow, Delta
 from nyima.domain.conversation import Scope, Session, Turn
-from nyima.domain.evidence import Budget, Evidence, Plan, Query, Step, Usage
+from nyima.domain.evidence import Budget, Evidence, Plan, Query, Selection, Step, Usage
 from nyima.domain.memory import Claim, MemoryRecord
 
 __all__ = [
@@ -46,9 +46,6 @@ class Clock(Protocol):
     def now(self) -> datetime:
         """The current time, aware, in UTC."""
         ...
-
-
-# --- the store -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +217,11 @@ class Store(Protocol):
         """The jobs in these states (all when empty), by age."""
         ...
 
-    async def lease(self, scope: Scope, worker: str, now: datetime, seconds: float) -> Job | None:
-        """Take the oldest job that is due and not leased; None when there is none."""
+    async def lease(
+        self, scope: Scope, worker: str, now: datetime, seconds: float, kinds: Sequence[str] = ()
+    ) -> Job | None:
+        """Take the oldest job (of these kinds) that is due and not leased; None when there
+        is none."""
         ...
 
     async def settle(self, scope: Scope, job: Job, *, retry_at: datetime | None, error: str) -> None:
@@ -253,9 +253,6 @@ class Store(Protocol):
     async def close(self) -> None:
         """Release files and threads."""
         ...
-
-
-# --- models --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,9 +323,6 @@ class Embedder(Protocol):
         ...
 
 
-# --- the other roles -----------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Written:
     """What a writer proposes: a delta, follow-up jobs and events. ``expect`` is the
@@ -383,9 +377,9 @@ class Judge(Protocol):
 
 
 class Selector(Protocol):
-    """Cuts evidence to a budget."""
+    """Cuts evidence to a budget, by a rule or by walking over it."""
 
-    def select(self, query: Query, evidence: Sequence[Evidence], budget: Budget) -> tuple[Evidence, ...]:
+    def select(self, query: Query, evidence: Sequence[Evidence], budget: Budget) -> Selection:
         """What is kept, best first."""
         ...
 

@@ -1,5 +1,5 @@
-"""What follows from an erase: what rested on it goes too or is derived again, and a
-receipt says what became of each part."""
+"""What follows from a change: what rested on it is marked stale and derived again; after
+an erase it goes too or is derived again without it. A receipt says what became of each."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from nyima.domain.changes import Add, Change, Delta, Erase
+from nyima.domain.changes import Add, Change, Delta, Erase, Retire, Revise
 from nyima.domain.conversation import Role, Scope, Turn
-from nyima.domain.memory import Interval, MemoryRecord, Note, ProfileFact, Summary
-from nyima.domain.ports import Clock, Job, RecordFilter, Store
+from nyima.domain.memory import Entity, Interval, MemoryRecord, Note, ProfileFact, Relation, Summary
+from nyima.domain.ports import Clock, Job, RecordFilter, Store, Written
 from nyima.domain.text import content_words, fold, sentences
+from nyima.engines.labels import mentions, values_of
 from nyima.engines.strategies.common import follow_up
 
 __all__ = ["Cascade", "Receipt"]
@@ -23,6 +24,7 @@ _MOST_NEEDLES = 2_000
 _WRITER_OF = {
     "session": "summary", "day": "memorybank", "overall": "memorybank", "portrait": "memorybank", "topic": "memochat",
 }  # fmt: skip
+_FOR_NOW = ("running", "overall", "portrait")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +52,107 @@ class _Doomed:
 
 @dataclass(frozen=True, slots=True)
 class Cascade:
-    """Erases with all that rests on it."""
+    """Follows a change to all that rests on it, and erases with all that rests on it."""
 
     store: Store
     clock: Clock
+
+    async def follow(self, scope: Scope, written: Written) -> Written:
+        """The same changes with what follows from them: whatever rests on a record that
+        was closed becomes stale, and so does what rests on that; the same claim in another
+        kind of record is closed with it; a running summary that states it is derived
+        again by a job."""
+        ends = {c.id: c for c in written.delta.changes if isinstance(c, Revise | Retire)}
+        if not ends:
+            return written
+        found = await self.store.records(scope, RecordFilter(ids=tuple(ends), retired=True))
+        values = await values_of(self.store, scope, found)
+        todo: list[MemoryRecord] = []
+        for record in found:
+            change = ends[record.id]
+            if isinstance(change, Revise) and (_says_the_same(record, change.successor) or change.successor.stale):
+                continue
+            if isinstance(record, ProfileFact | Relation):
+                todo.append(record)
+        changes, jobs = list[Change](), list[Job]()
+        handled = {*ends, *(c.successor.id for c in ends.values() if isinstance(c, Revise))}
+        for record in todo:
+            change = ends[record.id]
+            successor = change.successor if isinstance(change, Revise) else None
+            changes += await self._siblings(scope, record, values.get(record.id, ""), successor, handled)
+            more, owed = await self._stating(scope, record, values.get(record.id, ""), handled)
+            changes, jobs = changes + more, jobs + owed
+        while todo:
+            for rests in await self._resting(scope, todo.pop()):
+                if rests.id not in handled:
+                    handled.add(rests.id)
+                    changes.append(Revise(rests.id, self._stale(rests), "rests on what has changed"))
+                    todo.append(rests)
+        delta = Delta((*written.delta.changes, *changes), written.delta.by)
+        return replace(written, delta=delta, jobs=(*written.jobs, *jobs))
+
+    async def _resting(self, scope: Scope, record: MemoryRecord) -> list[MemoryRecord]:
+        """The relations that name a record, or what it was before it was told again, as
+        that on which they rest."""
+        names, older = {record.id, _base(record.id)}, record.supersedes
+        while older is not None and older not in names:
+            before = await self.store.records(scope, RecordFilter(ids=(older,), retired=True))
+            if not before or not (_says_the_same(before[0], record) or _base(older) in names):
+                break
+            names |= {older, _base(older)}
+            older = before[0].supersedes
+        linked = await self.store.records(scope, RecordFilter(kinds=("relation",), turns=tuple(names)))
+        return [r for r in linked if isinstance(r, Relation) and not r.stale and names & {*r.rests}]
+
+    def _stale(self, record: MemoryRecord) -> MemoryRecord:
+        now = self.clock.now()
+        id = f"{_base(record.id)}~{now.strftime('%Y%m%d%H%M%S%f')}"
+        return replace(record, id=id, recorded=Interval(now), stale=True, supersedes=record.id)
+
+    async def _siblings(
+        self, scope: Scope, record: MemoryRecord, value: str, successor: MemoryRecord | None, handled: set[str]
+    ) -> list[Change]:
+        """A profile fact and a relation that state one claim change together."""
+        if record.claim is None or not value:
+            return []
+        where = RecordFilter(claims=(record.claim,))
+        others = [r for r in await self.store.records(scope, where) if r.kind != record.kind and r.id not in handled]
+        values = await values_of(self.store, scope, others)
+        now, changes = self.clock.now(), list[Change]()
+        for other in others:
+            if fold(values.get(other.id, "")) != fold(value):
+                continue
+            handled.add(other.id)
+            if isinstance(other, ProfileFact) and isinstance(successor, Relation):
+                named = await self.store.records(scope, RecordFilter(ids=(successor.tail,)))
+                name = named[0].name if named and isinstance(named[0], Entity) else ""
+                if name:
+                    new = replace(
+                        other, id=f"f-{successor.id[2:]}", value=name, provenance=successor.provenance,
+                        valid=successor.valid, recorded=Interval(now), supersedes=other.id,
+                    )  # fmt: skip
+                    changes.append(Revise(other.id, new, "its claim has changed"))
+                    continue
+            changes.append(Retire(other.id, max(now, other.valid.since), "its claim has changed"))
+        return changes
+
+    async def _stating(
+        self, scope: Scope, record: MemoryRecord, value: str, handled: set[str]
+    ) -> tuple[list[Change], list[Job]]:
+        """Texts that stand for now and state a value that has changed: stale until a job has
+        derived them again."""
+        if len(value) < _LEAST_VALUE - 2:
+            return [], []
+        changes, jobs = list[Change](), list[Job]()
+        for text in await self.store.records(scope, RecordFilter(kinds=("summary",))):
+            if not isinstance(text, Summary) or text.level not in _FOR_NOW or text.id in handled or text.stale:
+                continue
+            if any(mentions(s, value) for s in sentences(text.body)):
+                stale = self._stale(text)
+                handled.add(text.id)
+                changes.append(Revise(text.id, stale, "states what has changed"))
+                jobs.append(follow_up("mend", stale.id, "default"))
+        return changes, jobs
 
     async def erase(
         self,
@@ -154,12 +253,13 @@ class Cascade:
 
     async def _derived(self, scope: Scope, doomed: _Doomed) -> None:
         await self._versions(scope, doomed)
-        sources = tuple({*doomed.turns, *doomed.records})
-        found = await self.store.records(scope, RecordFilter(turns=sources, retired=True)) if sources else []
         chain_from: Summary | None = None
-        for record in found:
+        for record in await self._linked(scope, doomed):
             doomed.records[record.id] = record
-            if isinstance(record, Note) and record.provenance.turns[0] not in doomed.turns:
+            if isinstance(record, Relation):
+                left = [t for t in record.provenance.turns if t not in doomed.turns]
+                doomed.again += [self._again("graph", turn) for turn in left]
+            elif isinstance(record, Note) and record.provenance.turns[0] not in doomed.turns:
                 doomed.again.append(self._again("note", record.provenance.turns[0]))
             elif isinstance(record, Summary) and record.level in _WRITER_OF:
                 await self._session_again(scope, doomed, record, _WRITER_OF[record.level])
@@ -171,6 +271,44 @@ class Cascade:
             await self._refold(scope, doomed, chain_from)
         for id in (*doomed.turns, *doomed.records):
             doomed.traces += len(await self.store.events(scope, "recall", ref=id))
+
+    async def _linked(self, scope: Scope, doomed: _Doomed) -> list[MemoryRecord]:
+        """All that came from what is erased, and what came from that. An entity goes when
+        nothing that stays speaks of it; else it stays under what stays."""
+        found: dict[str, MemoryRecord] = {}
+        todo = {*doomed.turns, *doomed.records}
+        entities: dict[str, Entity] = {r.id: r for r in doomed.records.values() if isinstance(r, Entity)}
+        while todo:
+            linked = await self.store.records(scope, RecordFilter(turns=tuple(todo), retired=True))
+            todo = set()
+            for record in linked:
+                if isinstance(record, Entity):
+                    entities[record.id] = record
+                elif record.id not in found:
+                    found[record.id] = record
+                    todo |= {record.id} - {*doomed.records}
+        gone = {*found, *doomed.records}
+        touched = {
+            id
+            for r in (*found.values(), *doomed.records.values())
+            if isinstance(r, Relation)
+            for id in (r.head, r.tail)
+        }
+        for record in (
+            await self.store.records(scope, RecordFilter(ids=tuple(touched), retired=True)) if touched else []
+        ):
+            if isinstance(record, Entity):
+                entities[record.id] = record
+        for id, entity in entities.items():
+            beside = await self.store.records(scope, RecordFilter(turns=(id,), retired=True))
+            stay = [r for r in beside if r.id not in gone]
+            if id in doomed.records or (not stay and id != "user"):
+                found[id] = entity
+            elif set(entity.provenance.turns) & {*doomed.turns}:
+                turns = stay[0].provenance.turns[:1]
+                again = replace(entity, provenance=replace(entity.provenance, turns=turns), aliases=())
+                doomed.restored += [Erase(id), Add(again)]
+        return list(found.values())
 
     async def _versions(self, scope: Scope, doomed: _Doomed) -> None:
         """The earlier versions of what the user's own hand revised."""
@@ -238,6 +376,18 @@ class Cascade:
         stay += [r.text for r in records if r.id not in doomed.records]
         everything = "\n".join(stay)
         return sorted(p for p in pieces if len(p.strip()) >= _LEAST_VALUE and p not in everything)
+
+
+def _base(id: str) -> str:
+    return id.partition("~")[0]
+
+
+def _says_the_same(old: MemoryRecord, new: MemoryRecord) -> bool:
+    if isinstance(old, Relation) and isinstance(new, Relation):
+        return (old.head, old.label, old.tail) == (new.head, new.label, new.tail)
+    if isinstance(old, ProfileFact) and isinstance(new, ProfileFact):
+        return (old.key, fold(old.value)) == (new.key, fold(new.value))
+    return False
 
 
 def _repeats(reply: str, said: str) -> bool:

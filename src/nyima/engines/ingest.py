@@ -14,6 +14,7 @@ from nyima.domain.changes import Delta, merge
 from nyima.domain.conversation import Role, Scope, Session, Turn
 from nyima.domain.evidence import Notes
 from nyima.domain.ports import Clock, Embedder, Event, Job, Store, Writer
+from nyima.engines.cascade import Cascade
 from nyima.engines.facts import proposals
 from nyima.engines.gate import worth_keeping
 from nyima.engines.recall import index_pending
@@ -22,9 +23,11 @@ from nyima.engines.strategies.common import follow_up, notes_event
 from nyima.engines.strategies.history import episodes
 from nyima.errors import Conflict, ModelError, NotFound, NyimaError
 
-__all__ = ["SESSION_WRITERS", "Ingest", "Progress", "settled", "turn_id"]
+__all__ = ["MODEL_FREE", "SESSION_WRITERS", "Ingest", "Progress", "settled", "turn_id"]
 
 SESSION_WRITERS = ("summary", "recursive", "profile", "memorybank", "memochat")
+MODEL_FREE = ("graph", "mend")
+"""The kinds of jobs that need no chat model."""
 _LEASE_SECONDS = 900.0
 _MOST_ATTEMPTS = 5
 _BACKOFF_SECONDS = (2.0, 15.0, 60.0, 300.0)
@@ -38,6 +41,10 @@ def turn_id(*parts: str) -> str:
     if parts:
         return "t-" + hashlib.sha256("\x1f".join(parts).encode("utf-8", "replace")).hexdigest()[:20]
     return "t-" + uuid.uuid4().hex[:20]
+
+
+def _kind(job: Job) -> str:
+    return "gate" if job.kind == "note" else job.kind
 
 
 def settled(said: Turn, notes: Notes) -> Notes:
@@ -63,19 +70,22 @@ class Ingest:
         turns: Sequence[Turn],
         recipe: Recipe,
         *,
-        owed: bool = True,
+        owed: Sequence[str] = (*MODEL_FREE, "gate"),
         extra: Delta | None = None,
     ) -> list[Turn]:
-        """Make turns durable, with their episodes and, when ``owed``, the jobs of the
-        recipe's writers for each user turn."""
-        jobs = [job for turn in turns if owed and turn.role is Role.USER for job in self._jobs(turn, recipe)]
+        """Make turns durable, with their episodes and the jobs of the recipe's writers for
+        each user turn, of the kinds that are ``owed``."""
+        jobs = [j for turn in turns if turn.role is Role.USER for j in self._jobs(turn, recipe) if _kind(j) in owed]
         delta = episodes(turns, self.clock.now()) if "history" in recipe.writers else Delta()
         return await self.store.append(scope, session, turns, delta=merge((extra or Delta(), delta)), jobs=jobs)
 
     def _jobs(self, turn: Turn, recipe: Recipe) -> list[Job]:
-        if not turn.text.strip() or recipe.gate == "off":
+        if not turn.text.strip():
             return []
-        return [follow_up("note" if recipe.gate == "all" else "gate", turn.id, recipe.name)]
+        jobs = [follow_up("graph", turn.id, recipe.name)] if "graph" in recipe.writers else []
+        if recipe.gate != "off":
+            jobs.append(follow_up("note" if recipe.gate == "all" else "gate", turn.id, recipe.name))
+        return jobs
 
     async def answered(
         self, scope: Scope, session: Session, said: Turn, reply: Turn, notes: Notes, recipe: Recipe, trace: Event | None
@@ -95,6 +105,8 @@ class Ingest:
             close = f"gate-{said.id}"
             if notes.remember and "conditional" in recipe.writers:
                 jobs.append(follow_up("note", said.id, recipe.name))
+            if notes.facts and "graph" in recipe.writers:
+                jobs.append(follow_up("graph", said.id, recipe.name, "-noted"))
         delta = episodes([reply], self.clock.now()) if "history" in recipe.writers else Delta()
         with contextlib.suppress(NotFound):  # the user's turn was erased while the reply came
             await self.store.append(scope, session, [reply], delta=delta, jobs=jobs, events=events, close=close)
@@ -124,10 +136,10 @@ class Ingest:
                 count += 1
         return count
 
-    async def work(self, scope: Scope, worker: str) -> Job | None:
-        """Do one job that is due. A job that fails is put back with backoff, then parked;
+    async def work(self, scope: Scope, worker: str, kinds: Sequence[str] = ()) -> Job | None:
+        """Do one job (of these kinds) that is due. A job that fails is put back with backoff, then parked;
         the error stays with it. Returns the job, None when none was due."""
-        job = await self.store.lease(scope, worker, self.clock.now(), _LEASE_SECONDS)
+        job = await self.store.lease(scope, worker, self.clock.now(), _LEASE_SECONDS, kinds)
         if job is None:
             return None
         try:
@@ -158,6 +170,7 @@ class Ingest:
         for attempt in range(5):
             written = await self.writers(job.kind, job.recipe).write(scope, job)
             try:
+                written = await Cascade(self.store, self.clock).follow(scope, written)
                 await self.store.commit(
                     scope,
                     written.delta,
@@ -172,15 +185,17 @@ class Ingest:
             else:
                 return
 
-    async def drain(self, scope: Scope, worker: str, progress: Progress | None = None) -> Mapping[str, int]:
-        """Work until no job is due, then make the missing vectors. Returns how many jobs
+    async def drain(
+        self, scope: Scope, worker: str, progress: Progress | None = None, kinds: Sequence[str] = ()
+    ) -> Mapping[str, int]:
+        """Work until no job (of these kinds) is due, then make the missing vectors. Returns how many jobs
         were done, are waiting for a retry, and are parked."""
         done = 0
         while True:
             if progress is not None:
                 due = await self.store.jobs(scope, ("queued", "leased"))
                 progress(due[0].kind if due else "", len(due))
-            job = await self.work(scope, worker)
+            job = await self.work(scope, worker, kinds)
             if job is None:
                 break
             done += 1

@@ -38,13 +38,12 @@ _AHEAD = re.compile(r"\b(?:will|going to|is on|are on|leaves|departs|starts|unti
 class Moment:
     """Local days and times. ``start`` and ``end`` (excluded) are naive wall times in the
     user's zone; ``clock`` tells whether a time of day is known, ``dated`` whether a day is;
-    ``words`` is where it stood in the text."""
+    ``until`` that the text names an end."""
 
     start: datetime
     end: datetime
     clock: bool = False
     dated: bool = True
-    words: tuple[tuple[int, int], ...] = ()
     until: bool = False
 
     @property
@@ -115,12 +114,12 @@ class _Now:
         """The date of that name: of the year that is given, else the next or the last one."""
         if year:
             return _exists(int(year), month, day)
-        step = -1 if self.past else 1
-        for years in (0, 1, 2, 3, 4):
-            found = _exists(self.today.year + step * years, month, day)
-            if found and (found <= self.today if self.past else found >= self.today):
-                return found
-        return None
+        every = [d for y in range(-8, 9) if (d := _exists(self.today.year + y, month, day))]
+        ahead = min((d for d in every if d >= self.today), default=None)
+        behind = max((d for d in every if d <= self.today), default=None)
+        if ahead is None or behind is None or not self.past:
+            return ahead
+        return ahead if (ahead - self.today) * 3 < self.today - behind else behind
 
 
 _Days = tuple[date, int] | None
@@ -188,7 +187,7 @@ def _relative(now: _Now, m: re.Match[str]) -> _Days:
     if m[2] == "week":
         return monday + timedelta(days=7 * step), 7
     if m[2] == "weekend":
-        return monday + timedelta(days=5 + 7 * (step if step < 0 or now.today.weekday() >= 5 else step)), 2
+        return monday + timedelta(days=5 + 7 * step), 2
     if m[2] in MONTHS:
         start = now.nearest(MONTHS[m[2]], 1, None) or now.today
         return start, (_month_start(start, 1) - start).days
@@ -312,26 +311,30 @@ def find_moment(text: str, at: datetime, zone: tzinfo, *, ahead: bool | None = N
     now = _Now(at.astimezone(zone).date(), past)
     days = sorted(_days_in(lowered, now))
     clocks = sorted(
-        (c for c in _clocks_in(lowered) if not any(a <= c[0] < b and c[1] <= b for a, b, *_ in days)),
+        (c for c in _clocks_in(lowered) if not any(a < c[1] and c[0] < b for a, b, *_ in days)),
         key=lambda c: (c[3] is not None, c[0]),
     )
     if not days and not clocks:
         return None
-    until = bool(_UNTIL.search(lowered[: (days or clocks)[0][0]]) or re.match(r"(?:by|until|till) ", lowered[(days or clocks)[0][0] :]))
-    spans = tuple((a, b) for a, b, *_ in (*days, *clocks))
+    until = bool(
+        _UNTIL.search(lowered[: (days or clocks)[0][0]])
+        or re.match(r"(?:by|until|till) ", lowered[(days or clocks)[0][0] :])
+    )
     if not days:
         start = datetime.combine(date.min, clocks[0][2])
-        return Moment(start, start, clock=True, dated=False, words=spans)
+        return Moment(start, start, clock=True, dated=False)
     first, length = days[0][3], days[0][4]
     start = datetime.combine(first, time())
     end = start + timedelta(days=length)
-    if len(days) > 1 and re.search(r"^\s*(?:to|until|till|-|–|and|through)\s*(?:the )?$", lowered[days[0][1] : days[1][0]]):
+    if len(days) > 1 and re.search(
+        r"^\s*(?:to|until|till|-|–|and|through)\s*(?:the )?$", lowered[days[0][1] : days[1][0]]
+    ):
         later = days[1][3]
         end = datetime.combine(later, time()) + timedelta(days=days[1][4])
         if end > start:
-            return Moment(start, end, words=spans)
-        return Moment(start, start + timedelta(days=length), words=spans[:1])
-    return _timed(Moment(start, end, words=spans, until=until), length, clocks)
+            return Moment(start, end)
+        return Moment(start, start + timedelta(days=length))
+    return _timed(Moment(start, end, until=until), length, clocks)
 
 
 def _timed(whole: Moment, length: int, clocks: list[tuple[int, int, time, time | None]]) -> Moment:

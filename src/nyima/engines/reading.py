@@ -77,6 +77,14 @@ class Known:
     refs: tuple[str, ...] = ()
 
 
+def _label(piece: Evidence) -> str:
+    """What of a piece holds no more."""
+    if piece.superseded is not None:
+        what = f": {', '.join(piece.ended)}" if piece.ended else ""
+        return f" (no longer true since {piece.superseded.strftime('%-d %b %Y')}{what})"
+    return f" (not known any more since {piece.stale.strftime('%-d %b %Y')})" if piece.stale is not None else ""
+
+
 def quoted(evidence: Sequence[Evidence], room: int) -> str:
     """Evidence as data: a line a piece with its day and kind, marks and line breaks
     removed, oldest first, so that what is newest stands nearest to the question."""
@@ -85,8 +93,7 @@ def quoted(evidence: Sequence[Evidence], room: int) -> str:
     for piece in evidence:
         text = " ".join(piece.text.replace("[", "(").replace("]", ")").split())
         day = piece.at.strftime("%-d %b %Y")
-        old = f" (superseded on {piece.superseded.strftime('%-d %b %Y')}: no longer true)" if piece.superseded else ""
-        line = cut_tokens(f"- {day}{old}: {text}", max(30, room // 2))
+        line = cut_tokens(f"- {day}{_label(piece)}: {text}", max(30, room // 2))
         spent += tokens(line)
         if lines and spent > room:
             break

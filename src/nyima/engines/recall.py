@@ -6,12 +6,11 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from nyima.domain.conversation import Scope
-from nyima.domain.evidence import Budget, Evidence, Plan, Query, Recall, Step
-from nyima.domain.memory import Episode
-from nyima.domain.ports import Embedder, Judge, Planner, RecordFilter, Retriever, Selector, Store, Vector
+from nyima.domain.evidence import Budget, Evidence, Plan, Query, Recall, Selection, Step
+from nyima.domain.ports import Embedder, Judge, Planner, Retriever, Selector, Store, Vector
+from nyima.engines.labels import labelled
 from nyima.engines.ranking import deduplicate, select
 from nyima.engines.strategies.retrievers import KINDS_OF
 from nyima.engines.timeexpr import period_of
@@ -93,14 +92,14 @@ class BudgetSelector:
     share: float = 0.0
     limits: Mapping[str, int] = field(default_factory=dict[str, int])
 
-    def select(self, query: Query, evidence: Sequence[Evidence], budget: Budget) -> tuple[Evidence, ...]:
+    def select(self, query: Query, evidence: Sequence[Evidence], budget: Budget) -> Selection:
         """What is kept, best first; empty when nothing is to the point."""
         del query
         best = max((e.score for e in evidence), default=0.0)
         if not evidence or best < self.floor:
-            return ()
+            return Selection(())
         near = [e for e in evidence if e.score >= self.share * best]
-        return tuple(select(near, budget, self.limits))
+        return Selection(tuple(select(near, budget, self.limits)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +135,8 @@ class Recaller:
                 break
             keywords = (*keywords, *judgement.keywords)
             rounds += 1
-        kept = self.selector.select(query, judged, budget)
-        kept = await self._labelled(scope, kept)
+        selection = self.selector.select(query, judged, budget)
+        kept = await labelled(self.store, scope, query, selection.kept)
         if self.vectors.failed:
             failed["vectors"] = self.vectors.failed
         total = (time.perf_counter() - started) * 1_000
@@ -151,6 +150,7 @@ class Recaller:
             tuple(keywords),
             failed,
             tuple(prompts),
+            selection.walk,
             {name: round(value, 2) for name, value in ms.items()},
         )
 
@@ -165,20 +165,3 @@ class Recaller:
         batches = await asyncio.gather(*(one(step) for step in steps))
         pieces = sorted((e for batch in batches for e in batch), key=lambda e: (-e.score, e.source, e.record.id))
         return deduplicate(pieces)
-
-    async def _labelled(self, scope: Scope, kept: Sequence[Evidence]) -> tuple[Evidence, ...]:
-        """Mark episodes whose claim was closed since: the newer value stands elsewhere."""
-        turns = tuple(t for e in kept if isinstance(e.record, Episode) for t in e.record.provenance.turns)
-        if not turns:
-            return tuple(kept)
-        closed: dict[str, datetime] = {}
-        for record in await self.store.records(scope, RecordFilter(kinds=("fact",), turns=turns, retired=True)):
-            if record.recorded.until is not None:
-                for turn in record.provenance.turns:
-                    closed[turn] = record.valid.until or record.recorded.until
-        return tuple(
-            replace(e, superseded=closed.get(e.record.provenance.turns[0]))
-            if isinstance(e.record, Episode) and e.record.provenance.turns
-            else e
-            for e in kept
-        )

@@ -17,7 +17,7 @@ __all__ = ["RECIPES", "Recipe", "SourceSpec", "recipe_named"]
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """A source to ask: ``how`` is hybrid, words, vector, reciprocal or all; ``k`` the
+    """A source to ask: ``how`` is hybrid, words, vector, reciprocal, walk or all; ``k`` the
     most pieces that it may bring into a reply."""
 
     name: str
@@ -33,6 +33,8 @@ class Recipe:
     ``writers``: what is made of turns. ``gate``: ``reply`` (decided in the reply's call),
     ``all`` (everything is kept) or ``off``. ``sources``: asked for each query.
     ``system``: what stands in the system message (``profile``, ``summary``).
+    ``selector``: ``budget`` (a rule) or ``policy`` (the walk over the graph); ``from_root``
+    walks from the user's node instead of the activated ones.
     ``judge``: ``scores``, ``reflect`` with at most ``rounds`` further searches, or
     ``choose`` (a model picks by number). ``fading``: what is not recalled is forgotten.
     ``floor``: below this relevance of the best piece nothing is recalled; ``share``: nor is
@@ -47,6 +49,8 @@ class Recipe:
     sources: tuple[SourceSpec, ...] = ()
     system: tuple[str, ...] = ()
     judge: str = "scores"
+    selector: str = "budget"
+    from_root: bool = False
     rounds: int = 0
     floor: float = 0.0
     share: float = 0.0
@@ -70,6 +74,7 @@ _NOTES = SourceSpec("notes", "vector", 3, _PLAIN)
 _SESSIONS = SourceSpec("summary", "vector", 1, _PLAIN)
 
 _WORDS = SourceSpec("history", "words", 3, _PLAIN)
+_GRAPH = SourceSpec("graph", "walk", 3, replace(_PLAIN, words=0.5))
 _VIEWS = {
     "history": ("history", _HISTORY),
     "summary": ("summary", _SESSIONS),
@@ -96,14 +101,30 @@ _CONDITIONAL = Recipe(
     "conditional", "conditional memory alone (Yuan et al. 2023)", ("history", "conditional"), "reply", (_NOTES,)
 )
 
+_EMG = Recipe(
+    "graph",
+    "editable memory graph, walked by the learned policy (Wang et al. 2024)",
+    ("history", "graph"),
+    sources=(_GRAPH,),
+    selector="policy",
+    evidence=Budget(10, 400),
+)
+
 _ALL = (
     Recipe(
         "default",
-        "history, conditional notes, running memory and profile; words and vectors together",
-        ("history", "conditional", "recursive", "profile"),
+        "history, conditional notes, running memory, profile and graph; words and vectors together",
+        ("history", "conditional", "recursive", "profile", "graph"),
         "reply",
-        (SourceSpec("history", k=4), SourceSpec("notes", k=3), SourceSpec("profile", k=3), SourceSpec("summary", k=1)),
+        (
+            SourceSpec("history", k=4),
+            SourceSpec("notes", k=3),
+            SourceSpec("profile", k=3),
+            SourceSpec("summary", k=1),
+            _GRAPH,
+        ),
         ("profile", "summary"),
+        selector="policy",
         floor=0.35,
         share=0.6,
     ),
@@ -186,6 +207,14 @@ _ALL = (
         system=("profile",),
     ),
     Recipe("context-only", "the whole past dialogue, cut to the window from the oldest", ("history",), past=True),
+    _EMG,
+    replace(_EMG, name="graph-from-root", about="ablation: the walk starts at the user", from_root=True),
+    Recipe(
+        "graph-top",
+        "relations by cosine, top 3, without a walk",
+        ("history", "graph"),
+        sources=(replace(_GRAPH, how="vector"),),
+    ),
     Recipe("bm25", "utterances by BM25, k = 3", ("history",), sources=(_WORDS,)),
     Recipe("dense", "utterances by cosine, k = 3", ("history",), sources=(_HISTORY,)),
     Recipe(

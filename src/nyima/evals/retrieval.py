@@ -71,7 +71,7 @@ async def run_retrieval(
             )
             for id, turns in case.sessions:
                 if turns:
-                    await memory.remember(turns, session=id)
+                    await memory.remember(turns, session=id, owed=False)
                 done += 1
                 progress(done, total)
             await memory.ingest.index(memory.scope)

@@ -250,10 +250,14 @@ class MemoryStore:
     async def jobs(self, scope: Scope, states: Sequence[str] = ()) -> list[Job]:
         return [j.job for j in self._of(scope).jobs.values() if not states or j.job.state in states]
 
-    async def lease(self, scope: Scope, worker: str, now: datetime, seconds: float) -> Job | None:
+    async def lease(
+        self, scope: Scope, worker: str, now: datetime, seconds: float, kinds: Sequence[str] = ()
+    ) -> Job | None:
         del worker
         for held in self._of(scope).jobs.values():
             state = held.job.state
+            if kinds and held.job.kind not in kinds:
+                continue
             if (state == "queued" and held.due <= now) or (state == "leased" and held.until <= now):
                 held.job, held.until = replace(held.job, state="leased"), now + timedelta(seconds=seconds)
                 return held.job

@@ -81,6 +81,8 @@ class GateWriter:
                 await caller.fallback(scope, GATE.version)
         body: dict[str, object] = {"remember": remember, "facts": [list(f) for f in facts], "by": by, "model": word}
         jobs = [follow_up("note", turn.id, job.recipe)] if remember and "conditional" in self.writers else []
+        if facts and "graph" in self.writers:
+            jobs.append(follow_up("graph", turn.id, job.recipe, "-noted"))
         if facts and "profile" in self.writers:
             jobs += await _merge_again(self.desk, scope, turn, job)
         return Written(jobs=tuple(jobs), events=(notes_event(turn, body, self.desk.clock),))
@@ -93,6 +95,7 @@ class NoteWriter:
 
     desk: Desk
     parts: tuple[str, ...] = ("context", "knowledge")
+    graph: bool = False
 
     async def write(self, scope: Scope, job: Job) -> Written:
         """One Note. What the turn and its neighbours do not support is replaced by the
@@ -122,9 +125,10 @@ class NoteWriter:
             context = cut_tokens(dialogue_lines(before[-1:])[0], 60)
         kept = (context if "context" in self.parts else "", knowledge if "knowledge" in self.parts else "")
         delta = Delta((Add(_build(turn, before, kept, made, self.desk)),), by="conditional")
+        again = [follow_up("graph", turn.id, job.recipe, "-kept")] if self.graph and made[0] else []
         if not facts or not is_users(turn):
-            return Written(delta)
-        again = await _merge_again(self.desk, scope, turn, job)
+            return Written(delta, tuple(again))
+        again += await _merge_again(self.desk, scope, turn, job)
         return Written(delta, tuple(again), (facts_event(turn, facts, self.desk.clock),))
 
 

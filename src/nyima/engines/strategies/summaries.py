@@ -3,20 +3,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from nyima.domain.changes import Add, Delta, Revise
+from nyima.domain.changes import Add, Delta, Retire, Revise
 from nyima.domain.conversation import Role, Scope, Session, Turn, least_trusted
-from nyima.domain.memory import Interval, Provenance, Summary
+from nyima.domain.memory import Claim, Interval, MemoryRecord, Provenance, Summary
 from nyima.domain.ports import Job, RecordFilter, Written
 from nyima.domain.text import sentences
 from nyima.engines.facts import supports_text
+from nyima.engines.labels import mentions, values_of
 from nyima.engines.prompts import FOLD, SUMMARY, FoldIn, SummaryIn
 from nyima.engines.strategies.common import Desk, notes_of, windows
 from nyima.engines.strategies.history import dialogue_lines
 from nyima.errors import ModelGarbled
 
-__all__ = ["RecursiveWriter", "SummaryWriter", "bounded", "running", "standing"]
+__all__ = ["MendWriter", "RecursiveWriter", "SummaryWriter", "bounded", "running", "standing"]
 
 _SUPPORT = 0.5
 
@@ -55,8 +57,54 @@ async def standing(desk: Desk, scope: Scope) -> list[Summary]:
     """The texts that stand in every prompt: the running memory; of MemoryBank the overall
     summary and the portrait. The newest of each."""
     found = await desk.store.records(scope, RecordFilter(kinds=("summary",)))
-    newest = {r.level: r for r in found if isinstance(r, Summary)}
+    newest = {r.level: r for r in found if isinstance(r, Summary) and not r.stale}
     return [newest[level] for level in ("running", "overall", "portrait") if level in newest]
+
+
+@dataclass(frozen=True, slots=True)
+class MendWriter:
+    """Derives a text that stands for now again after something that it states has changed:
+    the old value gives way to the new one; without one, the sentence goes."""
+
+    desk: Desk
+
+    async def write(self, scope: Scope, job: Job) -> Written:
+        """The text without what no longer holds."""
+        store = self.desk.store
+        found = await store.records(scope, RecordFilter(ids=(job.subject,)))
+        if not found or not isinstance(found[0], Summary) or not found[0].stale:
+            return Written()
+        text = found[0]
+        every = await store.records(scope, RecordFilter(kinds=("fact", "relation"), retired=True))
+        stated = [r for r in every if r.claim is not None]
+        values = await values_of(store, scope, stated)
+        held = {(r.claim, values[r.id]) for r in stated if r.recorded.until is None and not r.stale}
+        kept: list[str] = []
+        for sentence in sentences(text.body):
+            kept += _mended(sentence, stated, values, held)
+        now = self.desk.clock.now()
+        body = " ".join(kept)
+        made = replace(text.provenance, records=(*text.provenance.records, text.id), prompt="", model="")
+        id = f"{text.id.partition('~')[0]}~m{now.strftime('%Y%m%d%H%M%S%f')}"
+        new = replace(text, id=id, body=body, stale=False, recorded=Interval(now), provenance=made, supersedes=text.id)
+        change = Revise(text.id, new, "derived again") if body else Retire(text.id, now, "nothing of it holds")
+        return Written(Delta((change,), by="recursive"))
+
+
+def _mended(
+    sentence: str, stated: list[MemoryRecord], values: Mapping[str, str], held: set[tuple[Claim | None, str]]
+) -> list[str]:
+    for record in stated:
+        old = values[record.id]
+        if record.recorded.until is None or (record.claim, old) in held or not old or not mentions(sentence, old):
+            continue
+        new = [value for claim, value in held if claim == record.claim]
+        if any(mentions(sentence, value) for value in new):
+            continue
+        if len(new) != 1 or old not in sentence:
+            return []
+        sentence = sentence.replace(old, new[0])
+    return [sentence]
 
 
 def _summary(session: Session, turns: list[Turn], level: str, body: str, made: tuple[str, str], desk: Desk) -> Summary:

@@ -25,11 +25,20 @@ def show_evidence(out: Console, pieces: list[dict[str, Any]]) -> None:
     if not pieces:
         out.print("nothing to the point is remembered")
     for piece in pieces:
-        old = f" [yellow](superseded on {piece['superseded'][:10]})[/]" if piece.get("superseded") else ""
+        old = _label(piece)
         text = " ".join(piece["text"].split())
         out.print(f"{piece['score']:.2f}  {piece['source']:8} {piece['valid_from'][:10]}  ", end="")
         out.print(text, markup=False, end="")
         out.print(f"{old}  [dim]{piece['id']}[/]")
+
+
+def _label(piece: dict[str, Any]) -> str:
+    from rich.markup import escape
+
+    if piece.get("superseded"):
+        what = f": {', '.join(piece['ended'])}" if piece.get("ended") else ""
+        return f" [yellow](no longer true since {piece['superseded'][:10]}{escape(what)})[/]"
+    return f" [yellow](not known any more since {piece['stale'][:10]})[/]" if piece.get("stale") else ""
 
 
 def show_trace(out: Console, trace: dict[str, Any]) -> None:

@@ -1,0 +1,388 @@
+"""Statements out of clauses, without a model: who, which relation, what, and when.
+
+It knows the commonest shapes of English sentences. Whatever states something and has
+none of these shapes becomes a relation that is named by its verb, so that the memory
+loses nothing; what asks, imagines or quotes becomes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
+
+from nyima.domain.text import content_words
+from nyima.engines.graph.english import Clause, base_form, clauses_of, third_person
+from nyima.engines.graph.phrases import (
+    ARTICLES,
+    PREPOSITIONS,
+    at_preposition,
+    bare_noun,
+    bare_thing,
+    event_name,
+    owned,
+    possessive,
+    subject_of,
+    value_of,
+    without_moment,
+    worth_a_note,
+)
+from nyima.engines.graph.schema import label_of, single
+from nyima.engines.moments import Moment, find_moment
+
+__all__ = ["Statement", "from_fact", "statements"]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One memory as said: ``head`` and ``tail`` are mentions, ``note`` is the sentence about
+    "the user". ``ends``: something no longer holds. ``changes``: it says that it is new.
+    ``rests``: numbers of the statements of the same text that it rests on, -1 for what was
+    said before it; ``causes`` the words that say so."""
+
+    head: str
+    label: str
+    tail: str
+    note: str
+    clause: str
+    moment: Moment | None = None
+    ends: bool = False
+    changes: bool = False
+    single: bool = False
+    rests: tuple[int, ...] = ()
+    causes: tuple[str, ...] = ()
+    event: bool = False
+
+
+_NOUN_IS = re.compile(
+    r"\b([\w]+)'s (?=(?:a|an|the|my|our|in|on|at|called|named|now|been|set|asleep|not|no longer|over|cancelled|closed|moved|gone)\b)",
+    re.IGNORECASE,
+)
+_EXPAND = tuple(
+    (re.compile(pattern, re.IGNORECASE), put)
+    for pattern, put in (
+        (r"\bi'm\b", "I am"), (r"\bi've got\b", "I have"), (r"\bwe've got\b", "we have"), (r"\bhas got\b", "has"),
+        (r"\bi've\b", "I have"), (r"\bwe've\b", "we have"), (r"\bthey've\b", "they have"), (r"\bi'll\b", "I will"),
+        (r"\bwe'll\b", "we will"), (r"\bwe're\b", "we are"), (r"\bthey're\b", "they are"), (r"\bi'd rather\b", "I"),
+        (r"\b(he|she|it|that|there)'s\b", r"\1 is"), (r"\bcan't\b", "cannot"), (r"\bwon't\b", "will not"),
+        (r"\b(do|does|did|is|are|was|has|have)n't\b", r"\1 not"),
+    )
+)  # fmt: skip
+_ENDS = re.compile(
+    r"\b(?:no longer|any ?more|any longer|stopped|stop|quit|quitting|gave up|given up|give up|sold|got rid of|getting rid of|"
+    r"cancell?ed|called off|broke up|split up|break up|lost my|lost the|threw away|resigned|dropped out of|dropped|"
+    r"retired from|died|passed away|unsubscribed|is over|are over|fell through|ran away|gave away|given away|donated|"
+    r"gave back|gave .{1,20} back|handed .{1,30} back|handed in the key|returned the|finished with|divorced|"
+    r"closed down|took me off|taken off|not .{1,30} any ?more|never again|for the last time|terminated|"
+    r"(?:i|we|he|she|they|[a-z]+) left (?:the|my|our|his|her|work|school)|i(?: have)? left)\b",
+    re.IGNORECASE,
+)
+_CHANGES = re.compile(
+    r"\b(?:now|instead|these days|from now on|from today|as of|nowadays|moved|changed|switched|new|newly|rescheduled|postponed|"
+    r"relocated|replaced|swapped|has become|turned|brought forward|pushed|yet again|after all|at last|since last|in the meantime|"
+    r"another)\b",
+    re.IGNORECASE,
+)
+_FRONTED = re.compile(
+    r"^((?:on|in|at|for|every|after|before|with|next|last|this|tomorrow|today|tonight|yesterday|the day after tomorrow|"
+    r"when|once|during|by|from|as of|near|mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?)\b.{0,70}?)"
+    r"(?:,?\s+((?:i|we|they|he|she|my|our|it)\b .+)|(?:,|(?<=day|ays|row|ing|eek|nth|ear))\s+(the\b .+))$",
+    re.IGNORECASE,
+)
+_MOVED = re.compile(
+    r"^(?:.{0,40}?\b)?(?:have |has |was |were |is |been )*(?:moved|relocated|shifted|rescheduled|postponed|pushed|put|changed|brought forward)"
+    r"(?: back| forward)? (.+?)(?: from .+?)? (?:to|until|till|for|on) (.+)$",
+    re.IGNORECASE,
+)
+_AUX = frozenset(
+    "will would am is are was were have has had do does did be been going to also always usually often never still just"
+    " only really finally recently currently now mostly normally regularly sometimes must should can need newly not"
+    " already both all actually probably definitely".split()
+)
+_JOB = re.compile(
+    r"(?:er|or|ist|ian|nurse|chef|cook|pilot|guard|clerk|judge|vet|student|monk|nun|maid|smith|ary|ect|man|woman|agent)s?$"
+)
+_TIMED = frozenset({"departs", "arrives", "ends", "expires", "takes_place"})
+_HABIT = re.compile(
+    r"\b(?:every|each|always|usually|normally|(?:mon|tues|wednes|thurs|fri|satur|sun)days|weekends|mornings|evenings|"
+    r"a (?:week|month|day|year))\b|(?<!on )\b(?:sunday|saturday) (?:lunch|dinner|morning)\b",
+    re.IGNORECASE,
+)
+_FOR = re.compile(r"^(.{2,60}?) for (my [\w' ]{2,40}|our [\w' ]{2,40}|[A-Z]\w+)$")
+_CALLED = re.compile(
+    r"^(.{2,60}?),? (?:which is |who is |that is )?(?:called|named|by the name of) (.{2,60})$", re.IGNORECASE
+)
+
+
+def statements(text: str, at: datetime, zone: tzinfo) -> list[Statement]:
+    """What a text of the user states, in order. ``at`` is when it was said."""
+    found: list[Statement] = []
+    where: dict[int, list[int]] = {}
+    clauses = clauses_of(text)
+    for number, clause in enumerate(clauses):
+        made = _parse(clause, at, zone)
+        rests = tuple(i for r in clause.rests for i in where.get(r, ()) if r >= 0)
+        if -1 in clause.rests:
+            rests = (-1,)
+        where[number] = list(range(len(found), len(found) + len(made)))
+        causes = tuple(clauses[r].text for r in clause.rests if r >= 0)
+        found += [replace(s, rests=rests, causes=causes) for s in made]
+    return found
+
+
+def _parse(clause: Clause, at: datetime, zone: tzinfo) -> list[Statement]:
+    text = clause.text
+    text = re.sub(r"\b([A-Z]\w+), (?:my|our) ([\w -]+), (?=\w)", r"my \2 \1 ", text)
+    for pattern, put in _EXPAND:
+        text = pattern.sub(put, text)
+    text = _NOUN_IS.sub(r"\1 is ", text)
+    moment = None if _HABIT.search(text) else find_moment(text, at, zone)
+    note = third_person(clause.text)
+    contrast = re.search(r"\bnot (?:at |on |in )?.{2,40}?(?: any ?more)?,? but ", text)
+    if contrast:
+        text = f"{text[: contrast.start()]}{text[contrast.end() :]}"
+        moment = find_moment(text, at, zone)
+    if _ENDS.search(text) and not contrast:
+        subject, rest = subject_of(re.sub(r"\b(?:no longer|any ?more|any longer) ?", "", text))
+        return [Statement(subject, "end", rest or text, note, clause.text, moment, ends=True)]
+    changes = clause.corrects or bool(contrast) or bool(_CHANGES.search(text))
+    fronted = _FRONTED.match(text)
+    if fronted and not re.match(r"^\w+ (?:is|are|was) ", text):
+        text = f"{fronted[2] or fronted[3]} {fronted[1]}"
+        moment = find_moment(text, at, zone)
+    base = Statement("user", "note", "", note, clause.text, moment, changes=changes)
+    moved = _MOVED.match(text)
+    if moved and not re.match(r"^(?:i|we) (?:have )?moved (?:in)?to\b", text, re.IGNORECASE):
+        return _moved(base, moved, text, at, zone)
+    return _stated(base, text, at, zone)
+
+
+def _moved(base: Statement, match: re.Match[str], text: str, at: datetime, zone: tzinfo) -> list[Statement]:
+    """``They moved the meeting to Friday``, ``my gym has moved to Hill Road``."""
+    thing, to = match[1].strip(" ,"), match[2]
+    when = find_moment(to, at, zone, ahead=True)
+    base = replace(base, changes=True, single=True)
+    if when is not None:
+        return [
+            replace(base, head=bare_thing(thing, when), label="takes_place", tail=when.name, moment=when, event=True)
+        ]
+    del text
+    return [replace(base, head=thing, label="location", tail=value_of(to))]
+
+
+def _stated(base: Statement, text: str, at: datetime, zone: tzinfo) -> list[Statement]:
+    subject, rest = subject_of(text)
+    tokens = rest.split()
+    going = re.match(r"^(?:am|is|are) (?:going|off) (to (?:a|an|the|my|our|[A-Z]\w*)\b.*)$", rest)
+    if going:
+        return _verb(base, subject, "go", going[1])
+    if re.match(r"^(?:have|has|had) to ", rest):
+        tokens = tokens[2:]
+    doing = tokens[:1] in (["do"], ["does"], ["did"]) and tokens[1:2] != ["not"]
+    while (
+        len(tokens) > 1
+        and not doing
+        and tokens[0].lower() in _AUX - {"is", "are", "am", "was", "were", "have", "has", "had", "be"}
+    ):
+        tokens.pop(0)
+    if len(tokens) > 1 and tokens[0].lower() in {"have", "has", "had", "am", "is", "are", "was", "were"}:
+        later = list(tokens[1:])
+        while later and later[0].lower() in _AUX:
+            later.pop(0)
+        form = base_form(later[0]) if later else ""
+        participle = (
+            form
+            and later[0].lower() != form
+            and later[0].lower() not in {"called", "named", "born", "based", "married", "engaged"}
+        )
+        if participle and (tokens[0].lower().startswith("ha") or later[0].lower().endswith("ing")):
+            tokens = later
+    if not tokens or not subject:
+        return [replace(base, tail=value_of(text))] if worth_a_note(text) else []
+    verb = base_form(tokens[0])
+    rest = " ".join(tokens[1:])
+    there = subject == "there"
+    if verb == "be":
+        rest = re.sub(
+            r"^(?:(?:now|still|also|always|just|actually|currently|only|usually) )+", "", rest, flags=re.IGNORECASE
+        )
+        return _exists_there(base, rest) if there else _copula(base, subject, rest, at, zone)
+    if not verb:
+        return (
+            [replace(base, head=subject, label="note", tail=value_of(" ".join(tokens)))] if worth_a_note(text) else []
+        )
+    return _verb(base, subject, verb, rest)
+
+
+def _exists_there(base: Statement, rest: str) -> list[Statement]:
+    """``there is an Epson in the study now``."""
+    thing, preposition, place = at_preposition(rest, {"in", "on", "at", "behind", "near", "under"})
+    if preposition:
+        return [replace(base, head=thing, label="location", tail=value_of(place), single=False)]
+    return [replace(base, label="own", tail=value_of(rest))]
+
+
+def _copula(base: Statement, subject: str, rest: str, at: datetime, zone: tzinfo) -> list[Statement]:
+    valid = re.search(r"(?:^|\b(?:that|which) (?:is|are) )(?:valid|good|open) (?:until|till|through)\b", rest)
+    if valid and base.moment is not None:
+        thing = subject if valid.start() == 0 else f"my {bare_noun(rest[: valid.start()])}"
+        return [replace(base, head=thing, label="expires", tail=base.moment.name, single=True)]
+    owner, noun = owned(subject)
+    role = re.match(r"^(?:my|our) ([\w ]{2,30})$", value_of(rest))
+    if role and noun is None and subject[:1].isupper():
+        name = role[1].replace(" ", "_")
+        return [replace(base, label=label_of(name), tail=subject, single=True)]
+    first = rest.split(" ", 1)[0].lower()
+    value = value_of(rest)
+    called = re.match(r"^(?:called|named) (.+)$", value)
+    if called:
+        return [replace(base, head=subject, label="name", tail=called[1], single=True)]
+    if re.match(r"^born\b", rest):
+        return _born(base, subject, rest)
+    age = re.match(r"^(?:about |almost )?(\d{1,3})(?: years? old)?$", value)
+    if age and (subject.lower() in {"user", "he", "she"} or "old" in rest):
+        return [replace(base, head=subject, label="age", tail=age[1], single=True)]
+    yearly = noun is not None and re.search(r"birthday|anniversary", noun)
+    if yearly and noun is not None and owner:
+        label = "birthday" if "birthday" in noun else "anniversary"
+        return [replace(base, head=owner, label=label, tail=re.sub(r"^(?:on|the) ", "", value), single=True)]
+    if base.moment is not None and not without_moment(rest, base.moment):
+        return [replace(base, head=subject, label="takes_place", tail=base.moment.name, single=True, event=True)]
+    if first in {"in", "at", "on", "near", "behind", "under", "with", "from", "off", "by"}:
+        return _placed(base, subject, first, value)
+    prepositional = re.match(r"^(\w+) (to|in|of|for|with|on|from|at|by) (.+)$", value)
+    if prepositional and prepositional[1].lower() not in ARTICLES and not prepositional[1][0].isupper():
+        label = label_of(f"be_{prepositional[1].lower()}_{prepositional[2]}")
+        return [replace(base, head=subject, label=label, tail=value_of(prepositional[3]), single=single(label))]
+    if owner and noun is not None and not re.search(r"^(?:not|very|so|quite|too) ", value):
+        return _attribute(base, owner, noun, subject, value)
+    bare = re.sub(r"^(?:a|an|the) ", "", value)
+    label = "is"
+    if (
+        subject == "user"
+        and first in {"a", "an"}
+        and _JOB.search(bare.split(" ")[-1] if " at " not in bare else bare.split(" at ")[0])
+    ):
+        label = "job"
+    elif bare.lower() in {"vegan", "vegetarian", "a vegan", "a vegetarian"}:
+        label = "diet"
+    return [replace(base, head=subject, label=label, tail=bare, single=label != "is" or subject != "user")]
+
+
+def _attribute(base: Statement, owner: str, noun: str, subject: str, value: str) -> list[Statement]:
+    """``my doctor is Dr. Weber``, ``my phone is a Pixel``: the owner's doctor, the owner's phone."""
+    name = noun.lower().replace(" ", "_").replace("-", "_")
+    label = label_of(name)
+    if label == "phone" and sum(c.isdigit() for c in value) < 5:
+        label = "phone_model"
+    adjective = value.islower() and " " not in value and not any(c.isdigit() for c in value) and label == name
+    if adjective and name not in {"diet", "colour", "color"} and not name.startswith(("favourite", "favorite")):
+        return [replace(base, head=subject, label="is", tail=value, single=True)]
+    return [replace(base, head=owner, label=label, tail=re.sub(r"^(?:a|an) ", "", value), single=True)]
+
+
+def _born(base: Statement, subject: str, rest: str) -> list[Statement]:
+    if base.moment is not None and base.moment.dated:
+        return [replace(base, head=subject, label="birthday", tail=base.moment.name, single=True)]
+    place = re.match(r"^born in (.+)$", value_of(rest))
+    return [replace(base, head=subject, label="birth_place", tail=place[1], single=True)] if place else []
+
+
+def _placed(base: Statement, subject: str, preposition: str, value: str) -> list[Statement]:
+    tail = value.split(" ", 1)[1] if " " in value else value
+    if re.match(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b", tail.lower()) and base.moment is None:
+        return [replace(base, head=subject, label="takes_place", tail=tail, single=True)]
+    if subject == "user" or preposition not in {"in", "at", "on", "near", "behind", "under"}:
+        label = label_of(f"be_{preposition}") if preposition == "from" else f"be_{preposition}"
+        return [replace(base, head=subject, label=label, tail=tail, single=preposition == "from")]
+    if base.moment is not None and base.moment.dated and len(content_words(without_moment(tail, base.moment))) == 0:
+        return [replace(base, head=subject, label="takes_place", tail=base.moment.name, single=True, event=True)]
+    made = [
+        replace(
+            base, head=subject, label="location", tail=value_of(without_moment(tail, base.moment)) or tail, single=True
+        )
+    ]
+    if base.moment is not None and base.moment.dated:
+        made.append(replace(base, head=subject, label="takes_place", tail=base.moment.name, single=True, event=True))
+    return made
+
+
+def _verb(base: Statement, subject: str, verb: str, rest: str) -> list[Statement]:
+    moment = base.moment
+    valid = re.search(r"^(.+?),? (?:that|which) (?:is|are) (?:valid|good|open) (?:until|till|through)\b", rest)
+    if valid and moment is not None:
+        thing = f"{possessive(subject)} {bare_noun(valid[1])}"
+        return [replace(base, head=thing, label="expires", tail=moment.name, single=True)]
+    plain = value_of(without_moment(rest, moment)) if moment is not None and moment.dated else value_of(rest)
+    tokens = plain.split()
+    preposition = tokens[0].lower() if tokens and tokens[0].lower() in PREPOSITIONS else ""
+    label = label_of(f"{verb}_{preposition}" if preposition else verb)
+    if preposition and label == f"{verb}_{preposition}" and label_of(verb) in _TIMED and moment is not None:
+        label = label_of(verb)
+    tail = " ".join(tokens[1:]) if preposition else plain
+    if label == "location" and verb == "move" and not preposition:
+        return []
+    if verb == "have" and moment is not None and moment.dated and re.search(r"\bbirthday\b", tail):
+        return [
+            replace(
+                base,
+                head=subject,
+                label="birthday",
+                tail=re.sub(r"^.*?\bbirthday\b(?: on)? ?", "", value_of(rest)) or moment.name,
+                single=True,
+            )
+        ]
+    timed = label in _TIMED
+    if timed and (moment is None or subject == "user"):
+        thing = value_of(without_moment(rest, moment)).replace(" ", "_").lower()
+        label = f"{verb}_{thing}" if moment is not None and thing and not moment.dated else verb
+        if moment is not None and not moment.dated:
+            return [replace(base, head=subject, label=label, tail=moment.name, single=True)]
+    elif timed and moment is not None:
+        return [replace(base, head=subject, label=label, tail=moment.name, single=True, event=label != "expires")]
+    if moment is not None and moment.dated and _is_event(verb, moment):
+        head = event_name(subject, verb, preposition, tail)
+        event = replace(base, head=head, label="takes_place", tail=moment.name, single=True, event=True)
+        about = [replace(base, head=subject, label=label, tail=tail)] if tail and label in {"travel", "booked"} else []
+        return [event, *about]
+    return _objects(base, subject, verb, label, tail or plain)
+
+
+def _objects(base: Statement, subject: str, verb: str, label: str, tail: str) -> list[Statement]:
+    if not tail:
+        return [replace(base, head=subject, label=label, tail=verb)] if worth_a_note(base.clause) else []
+    called = _CALLED.match(tail)
+    if called and verb in {"have", "own", "get", "adopt", "keep", "see", "meet"}:
+        thing = bare_noun(called[1])
+        own = replace(base, head=subject, label=label, tail=f"{possessive(subject)} {thing}")
+        return [replace(base, head=f"{possessive(subject)} {thing}", label="name", tail=called[2], single=True), own]
+    given = _FOR.match(tail)
+    one = replace(base, head=subject, label=label, tail=given[1] if given else tail, single=single(label))
+    more = [replace(base, head=given[1], label="for", tail=given[2])] if given else []
+    return [one, *more]
+
+
+def _is_event(verb: str, moment: Moment) -> bool:
+    del moment
+    return verb not in {"live", "work", "like", "love", "drive", "own", "drink", "eat", "know", "speak", "be", "study"}
+
+
+def from_fact(key: str, value: str, said: str) -> Statement:
+    """A key and value that a model noted, as a statement: ``dog_name`` is the name of the
+    user's dog."""
+    thing, _, attribute = key.rpartition("_")
+    owned = bool(thing) and attribute in {
+        "name",
+        "age",
+        "breed",
+        "birthday",
+        "color",
+        "colour",
+        "job",
+        "location",
+        "phone",
+    }
+    note = f"The user's {key.replace('_', ' ')}: {value}."
+    label = label_of(attribute if owned else key)
+    head = f"my {thing.replace('_', ' ')}" if owned else "user"
+    return Statement(head, label, value, note, said, single=single(label) or owned)

@@ -1,0 +1,119 @@
+"""Writer ``graph``: what a user's turn states becomes relations between entities, and
+edits of those that are there (Wang et al. 2024, section 4.2).
+
+It makes no call of its own: the user's words are read by rules, and the notes and facts
+that the reply's or the record's call made anyway are read with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import tzinfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nyima.domain.changes import Delta
+from nyima.domain.conversation import Origin, Role, Scope, Turn
+from nyima.domain.memory import Interval, Note
+from nyima.domain.ports import Embedder, Job, RecordFilter, Written
+from nyima.domain.text import fold
+from nyima.engines.facts import proposals
+from nyima.engines.graph.edit import Editor
+from nyima.engines.graph.extract import Statement, from_fact, statements
+from nyima.engines.graph.partitions import Partitions
+from nyima.engines.graph.resolve import Nodes
+from nyima.engines.graph.schema import SUBCLASSES, Subclass
+from nyima.engines.recall import index_pending
+from nyima.engines.strategies.common import Desk, notes_of
+from nyima.errors import ModelError
+
+__all__ = ["GraphWriter"]
+
+_BEFORE = 6
+
+
+@dataclass(frozen=True, slots=True)
+class GraphWriter:
+    """Reads one turn into the graph. ``priors`` keeps the examples' centres between turns."""
+
+    desk: Desk
+    embedder: Embedder | None
+    zone: tzinfo
+    subclasses: tuple[Subclass, ...] = SUBCLASSES
+    priors: dict[str, NDArray[np.float32]] = field(default_factory=dict[str, NDArray[np.float32]])
+
+    async def write(self, scope: Scope, job: Job) -> Written:
+        """The changes of the graph that the turn asks for; none for the assistant's words."""
+        revision = await self.desk.store.revision(scope)
+        turn, before = await self.desk.around(scope, job.subject, _BEFORE)
+        if not _states(turn):
+            return Written()
+        found = statements(turn.text, turn.at, self.zone)
+        said = before[-1].text if before else ""
+        found += await self._noted(scope, turn, said, found)
+        if not found:
+            return Written()
+        delta = await self.edits(scope, turn, before, found)
+        return Written(delta, expect=revision)
+
+    async def edits(self, scope: Scope, turn: Turn, before: Sequence[Turn], found: Sequence[Statement]) -> Delta:
+        """The changes for statements that are read already."""
+        embedder = self.embedder
+        if embedder is not None:
+            try:
+                await index_pending(self.desk.store, embedder, scope)
+            except ModelError:
+                embedder = None  # vectors are derived: words alone decide this time
+        now = self.desk.clock.now()
+        nodes = Nodes(self.desk.store, scope, turn, Interval(now))
+        earlier = [t.id for t in before if t.role is Role.USER]
+        last: str | None = None
+        if earlier:
+            await nodes.load_recent(earlier)
+            held = await self.desk.store.records(scope, RecordFilter(kinds=("relation",), turns=tuple(earlier[-1:])))
+            last = held[-1].id if held else None
+        embed = embedder.embed if embedder is not None else None
+        places = Partitions(self.desk.store, scope, turn.at, embed, self.subclasses, self.priors)
+        editor = Editor(self.desk.store, scope, turn, now, self.zone, nodes, places)
+        return Delta(tuple(await editor.apply(found, last)), by="graph")
+
+    async def _noted(self, scope: Scope, turn: Turn, said: str, found: Sequence[Statement]) -> list[Statement]:
+        """What the model noted about the turn and the rules did not see: facts first, then
+        the sentences of the note."""
+        facts = [
+            tuple(pair)
+            for kind in ("notes", "facts")
+            for event in (await notes_of(self.desk.store, scope, [turn], kind)).values()
+            for pair in event.body["facts"]
+        ]
+        told = fold(" ".join(s.note + " " + s.tail for s in found))
+        more = [
+            from_fact(p.key, p.value, turn.text)
+            for p in proposals(list(dict.fromkeys(facts)), turn.id, turn.text, said)
+            if p.value != "None" and p.key != "style" and fold(p.value) not in told
+        ]
+        if found or more:
+            return more
+        notes = await self.desk.store.records(scope, RecordFilter(kinds=("note",), turns=(turn.id,)))
+        texts = [
+            n.knowledge
+            for n in notes
+            if isinstance(n, Note) and n.provenance.turns[:1] == (turn.id,) and n.provenance.prompt
+        ]
+        return [s for text in texts for s in statements(_as_said(text), turn.at, self.zone)]
+
+
+def _states(turn: Turn) -> bool:
+    if not turn.text.strip():
+        return False
+    return turn.origin is Origin.DOCUMENT or (turn.role is Role.USER and turn.origin in {Origin.USER, Origin.IMPORT})
+
+
+def _as_said(text: str) -> str:
+    """A note about "the user" as the user would say it, for the rules that read it."""
+    for about, own in (("The user's", "My"), ("the user's", "my"), ("The user is", "I am"), ("the user is", "I am"),
+                       ("The user has", "I have"), ("the user has", "I have"), ("The user", "I"), ("the user", "I")):  # fmt: skip
+        text = text.replace(about, own)
+    return text

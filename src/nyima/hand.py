@@ -24,8 +24,7 @@ from nyima.domain.memory import (
 from nyima.domain.ports import Clock, RecordFilter, Store, Written
 from nyima.engines.cascade import Cascade
 from nyima.engines.facts import canonical_key
-from nyima.engines.graph.edit import relation_id
-from nyima.engines.graph.resolve import Nodes
+from nyima.engines.graph.resolve import Nodes, relation_id
 from nyima.engines.graph.schema import label_of, read_subclasses, single, subclass_of
 from nyima.errors import InputError, NotFound
 from nyima.parts import Parts

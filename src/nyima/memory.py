@@ -39,7 +39,7 @@ from nyima.traces import trace_event
 __all__ = ["Explanation", "Memory", "Remembered", "Said"]
 
 _MEANT = 0.45
-_MEANT_SHARE = 0.6
+_MEANT_SHARE = 0.75
 _WITHOUT_UNDO = frozenset({"history", "forget", ""})
 
 

@@ -18,6 +18,7 @@ EMBED_PACK = "minilm-l6-int8"
 
 
 def default_path(name: str) -> Path:
+    """Where the settings, the cache or the memory lies unless it is set."""
     import platformdirs
 
     if name == "config":

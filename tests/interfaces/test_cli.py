@@ -55,14 +55,14 @@ def test_remember_recall_why_forget(cli: Cli) -> None:
     receipt = cli.json("forget", made["records"][1], "--yes")
     assert set(receipt) == {"erased", "rederived", "turns", "also", "files_scanned", "bytes_found"}
     assert receipt["bytes_found"] == 0
-    assert receipt["erased"] == {"episode": 1, "note": 1}
+    assert receipt["erased"] == {"episode": 1, "note": 1, "entity": 2, "relation": 1}
     assert cli.json("recall", "flight")["kept"] == []
 
 
 def test_forget_asks_first(cli: Cli) -> None:
     made = cli.json("remember", "The safe opens with zebrafish")
     assert "zebrafish" in cli("forget", made["records"][1], input="n\n", code=1).output
-    assert len(cli.json("memories")["records"]) == 2
+    assert len(cli.json("memories", "--kind", "note")["records"]) == 1
     cli("forget", "--query", "what opens the safe zebrafish", input="y\n")
     assert cli.json("memories", "--all")["records"] == []
 
@@ -130,7 +130,7 @@ def test_a_scripted_chat_prints_one_json_line_a_turn(cli: Cli, tmp_path: Path, m
     assert rows[2] == {
         "session_end": True,
         "profile": {"name": "Karen", "location": "Moab"},
-        "records": {"note": 1, "fact": 2, "summary": 1},
+        "records": {"note": 1, "fact": 2, "summary": 1, "relation": 2, "entity": 3},
     }
     assert "location: Moab" in server.requests[-1]["messages"][0]["content"]
     assert server.requests[0]["model"] == "fake-model"
@@ -192,7 +192,7 @@ def test_a_model_that_is_away_keeps_what_was_said(cli: Cli, tmp_path: Path, monk
     monkeypatch.setenv("NYIMA_CONFIG", str(config))
     result = cli("chat", "--script", str(script), code=4)
     assert "cannot be reached" in result.output
-    assert cli.json("stats")["jobs"] == {"queued": 1}
+    assert cli.json("stats")["jobs"] == {"queued": 2}
     assert "Karen" in cli("export").stdout
 
 
@@ -226,7 +226,7 @@ def test_doctor_reindex_models_list_work(cli: Cli, monkeypatch: pytest.MonkeyPat
         else cli.json("doctor")["checks"]
     )
     assert {c["check"] for c in checks} >= {"python", "sqlite", "memory", "work owed", "file"}
-    assert cli.json("reindex") == {"records": 2, "embedded": 0}
+    assert cli.json("reindex") == {"records": 5, "embedded": 0}
     assert len(cli.json("models", "list")["models"]) >= 7
     with openai_server() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)

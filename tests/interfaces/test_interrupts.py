@@ -73,4 +73,4 @@ def test_while_the_writers_work_the_rest_is_left_as_jobs(tmp_path: Path) -> None
     with openai_server(plan=[note, '{"text": "The user is Karen."}']) as server:
         child = start(tmp_path, server.url, "work", "--json")
         out, err = child.communicate(timeout=30)
-    assert json.loads(out) == {"done": 3, "waiting": 0, "parked": 0}, err
+    assert json.loads(out) == {"done": 5, "waiting": 0, "parked": 0}, err

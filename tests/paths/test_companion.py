@@ -500,7 +500,7 @@ async def test_a_failing_model_loses_nothing_and_is_no_answer(db: Path) -> None:
         (turn,) = await nyima.memory.turns()
         assert turn.text == "I'm Karen, I live in Moab."
         jobs = await nyima.memory.store.jobs(nyima.memory.scope)
-        assert [(j.kind, j.state) for j in jobs] == [("gate", "queued")]
+        assert [(j.kind, j.state) for j in jobs] == [("graph", "queued"), ("gate", "queued")]
 
 
 @pytest.mark.parametrize("raw", ["{}", '{"reply": "Hel', "just words", '{"reply": "Hi"}', "\x00\x01"])

@@ -30,7 +30,7 @@ async def test_a_memory_never_calls_a_model(memory: Memory) -> None:
     assert "9:40" in found.kept[0].text
     assert {e.source for e in found.kept} <= {"history", "notes"}
     await memory.end_session()
-    assert await memory.drain() == {"done": 0, "waiting": 0, "parked": 0}
+    assert await memory.drain() == {"done": 1, "waiting": 0, "parked": 0}
     assert await memory.store.events(memory.scope, "call") == []
 
 
@@ -49,7 +49,7 @@ async def test_turns_of_a_conversation_are_stored_once(memory: Memory) -> None:
 async def test_recall_has_the_whole_trace(memory: Memory) -> None:
     await memory.remember([Said(t, id=t) for t in ("I like tea", "and milk", "The bus is late")], session="s1")
     found = await memory.recall("tea", Budget(2, 1_000))
-    assert [s.source for s in found.plan] == ["history", "notes", "profile", "summary", "persona"]
+    assert [s.source for s in found.plan] == ["history", "notes", "profile", "summary", "graph", "persona"]
     assert len(found.kept) <= 2
     assert all(0.0 <= e.score <= 1.0 for e in found.found)
     assert set(found.ms) == {"embed", "search", "total"}

@@ -119,7 +119,7 @@ async def test_without_a_model_owed_work_waits_for_one(db: Path, clock: FixedClo
     async with companion(db, ScriptedModel({"chat": [answer("ok", remember=True)]}), clock=clock) as nyima:
         await nyima.reply("I like green tea a lot.")
     async with Memory.open(db, embedder=embedder, clock=clock) as memory:
-        assert await memory.drain() == {"done": 0, "waiting": 1, "parked": 0}
+        assert await memory.drain() == {"done": 1, "waiting": 1, "parked": 0}
 
 
 async def test_two_first_folds_make_one_running_memory(db: Path, clock: FixedClock) -> None:

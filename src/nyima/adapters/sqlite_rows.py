@@ -57,7 +57,7 @@ def add_turn(db: sqlite3.Connection, n: int, turn: Turn) -> Turn:
 
 def add_record(db: sqlite3.Connection, n: int, record: MemoryRecord, places: Mapping[str, tuple[str, int]]) -> None:
     """Insert a record with its links and its full-text row; an id that exists is left."""
-    session, position = record.place, -1
+    session, position = record.region, -1
     if isinstance(record, Episode):
         position = record.position
         for turn in record.provenance.turns:

@@ -109,9 +109,9 @@ def _conditions(probe: Probe) -> tuple[str, list[object]]:
     if probe.not_session is not None:
         parts.append("r.session <> ?")
         values.append(probe.not_session)
-    if probe.place is not None:
+    if probe.region is not None:
         parts.append("r.session = ?")
-        values.append(probe.place)
+        values.append(probe.region)
     return " AND ".join(parts), values
 
 
@@ -238,8 +238,8 @@ class _Matrix:
             mask = mask & (until > (micros(probe.at) or 0))
         if probe.not_session is not None:
             mask = mask & (self.sessions[: self.used] != self.code("session " + probe.not_session))
-        if probe.place is not None:
-            mask = mask & (self.sessions[: self.used] == self.code("session " + probe.place))
+        if probe.region is not None:
+            mask = mask & (self.sessions[: self.used] == self.code("session " + probe.region))
         return mask
 
     def best(self, probe: Probe) -> tuple[NDArray[np.intp], NDArray[np.float32]]:

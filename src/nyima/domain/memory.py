@@ -87,7 +87,7 @@ class _Record:
     kind: ClassVar[str]
 
     @property
-    def place(self) -> str:
+    def region(self) -> str:
         """Where it stands: an episode's session, a relation's partition, else nowhere."""
         return ""
 
@@ -113,7 +113,7 @@ class Episode(_Record):
         return f"{self.speaker}: {self.said}"
 
     @property
-    def place(self) -> str:
+    def region(self) -> str:
         """The session."""
         return self.session
 
@@ -199,7 +199,7 @@ class Relation(_Record):
         return self.note or self.label.replace("_", " ")
 
     @property
-    def place(self) -> str:
+    def region(self) -> str:
         """The partition."""
         return partition(self.subclass)
 

@@ -80,7 +80,7 @@ class Probe:
     at: datetime | None = None
     as_of: datetime | None = None
     not_session: str | None = None
-    place: str | None = None
+    region: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -305,7 +305,7 @@ class Cascade:
             if id in doomed.records or (not stay and id != "user"):
                 found[id] = entity
             elif set(entity.provenance.turns) & {*doomed.turns}:
-                turns = stay[0].provenance.turns[:1]
+                turns = next((r.provenance.turns[:1] for r in stay if r.provenance.turns), ())
                 again = replace(entity, provenance=replace(entity.provenance, turns=turns), aliases=())
                 doomed.restored += [Erase(id), Add(again)]
         return list(found.values())

@@ -15,6 +15,8 @@ from nyima.domain.evidence import Evidence, Query
 from nyima.domain.memory import Entity, Episode, MemoryRecord, Note, ProfileFact, Relation, Summary
 from nyima.domain.ports import RecordFilter, Store
 from nyima.domain.text import fold, words
+from nyima.engines.graph.resolve import ME
+from nyima.engines.moments import read_moment
 
 __all__ = ["labelled", "mentions", "values_of"]
 
@@ -39,7 +41,8 @@ async def labelled(store: Store, scope: Scope, query: Query, kept: Sequence[Evid
 
 
 async def values_of(store: Store, scope: Scope, records: Iterable[MemoryRecord]) -> Mapping[str, str]:
-    """What each fact or relation says: its value, or the name of its tail."""
+    """What each fact or relation says: its value, or the name of its tail; where that is
+    only a date, the whole sentence."""
     relations = [r for r in records if isinstance(r, Relation)]
     names: dict[str, str] = {}
     if relations:
@@ -47,7 +50,8 @@ async def values_of(store: Store, scope: Scope, records: Iterable[MemoryRecord])
         for entity in await store.records(scope, RecordFilter(ids=ids, retired=True)):
             if isinstance(entity, Entity):
                 names[entity.id] = entity.name
-    found = {r.id: names.get(r.tail, "") for r in relations}
+    dated = {id for id, name in names.items() if read_moment(name) is not None}
+    found = {r.id: r.note if r.tail in dated else names.get(r.tail, "") for r in relations}
     return {**found, **{r.id: r.value for r in records if isinstance(r, ProfileFact)}}
 
 
@@ -79,9 +83,14 @@ def _label(
         if closing is None or _claimed(other, values) in held or not value:
             continue
         if isinstance(record, Episode) or mentions(record.text, value):
-            ended[value] = max(closing, ended.get(value, closing))
-    doubt = [r.recorded.since for r in now if r.stale and not past and mentions(record.text, values.get(r.id, ""))]
-    ended = {v: at for v, at in ended.items() if not any(v == values.get(r.id) for r in now if r.stale)}
+            shown = other.note if isinstance(other, Relation) and other.head != ME and other.note else value
+            ended[shown] = max(closing, ended.get(shown, closing))
+    doubt = [
+        r.recorded.since for r in now
+        if r.stale and not past and (isinstance(record, Episode) or mentions(record.text, values.get(r.id, "")))
+    ]  # fmt: skip
+    uncertain = {text for r in now if r.stale for text in (values.get(r.id, ""), r.text)}
+    ended = {v: at for v, at in ended.items() if v not in uncertain}
     return replace(
         piece,
         superseded=max(ended.values(), default=None),

@@ -204,14 +204,14 @@ class MemoryStore:
         where = RecordFilter(kinds=probe.kinds, at=probe.at, as_of=probe.as_of)
         allowed = [
             r for r in shelf.records.values()
-            if _matches(r, where) and r.place != (probe.not_session or "\0") and probe.place in {None, r.place}
+            if _matches(r, where) and r.region != (probe.not_session or "\0") and probe.region in {None, r.region}
         ]  # fmt: skip
         if probe.vector is not None:
             wanted = _floats(probe.vector)
             scored = [(_dot(wanted, _floats(shelf.vectors[r.id])), r) for r in allowed if r.id in shelf.vectors]
         else:
             scored = _bm25(probe.words, list(shelf.records.values()), allowed)
-        hits = [Hit(r.id, s, r.kind, r.place, getattr(r, "position", -1), r.valid.since) for s, r in scored]
+        hits = [Hit(r.id, s, r.kind, r.region, getattr(r, "position", -1), r.valid.since) for s, r in scored]
         return sorted(hits, key=lambda h: (-h.score, h.id))[: probe.k]
 
     async def index(self, scope: Scope, vectors: Mapping[str, Vector], model: str) -> None:
@@ -233,7 +233,7 @@ class MemoryStore:
         members: dict[str, list[tuple[float, ...]]] = {}
         for record in shelf.records.values():
             if record.kind == "relation" and record.recorded.until is None and record.id in shelf.vectors:
-                members.setdefault(record.place, []).append(_floats(shelf.vectors[record.id]))
+                members.setdefault(record.region, []).append(_floats(shelf.vectors[record.id]))
         means = {p: [sum(column) / len(rows) for column in zip(*rows, strict=True)] for p, rows in members.items()}
         return {place: struct.pack(f"<{len(mean)}f", *mean) for place, mean in means.items()}
 
@@ -302,7 +302,7 @@ def _matches(record: MemoryRecord, where: RecordFilter) -> bool:
         return False
     if where.claims and record.claim not in where.claims:
         return False
-    if where.session is not None and record.place != where.session:
+    if where.session is not None and record.region != where.session:
         return False
     if where.positions is not None:
         low, high = where.positions

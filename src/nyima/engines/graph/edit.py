@@ -8,7 +8,6 @@ Nothing here decides for another person: what a friend gave up is the friend's.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -21,23 +20,19 @@ from nyima.domain.ports import RecordFilter, Store
 from nyima.domain.text import fold
 from nyima.engines.graph.extract import Statement
 from nyima.engines.graph.partitions import Partitions
-from nyima.engines.graph.resolve import ME, Nodes, stems
+from nyima.engines.graph.resolve import ME, Nodes, relation_id, stems
 from nyima.engines.graph.schema import LABELS, label_of, single
 from nyima.engines.moments import Moment, read_moment
 
-__all__ = ["Editor", "relation_id"]
+__all__ = ["Editor"]
 
 _NEAR = 12
 _TARGET = 0.5
 _SAME_EVENT = 0.6
 _SAME_THING = 0.5
 _ENDED = "ended"
+_PARTNER = "partne"
 _POINTING = frozenset("it he she they this that his her its their".split())
-
-
-def relation_id(turn: str, head: str, label: str, tail: str) -> str:
-    """An id that follows from what is stated and where."""
-    return "r-" + hashlib.sha256(f"{turn}\x1f{head}\x1f{label}\x1f{fold(tail)}".encode()).hexdigest()[:16]
 
 
 @dataclass(slots=True)
@@ -189,7 +184,11 @@ class Editor:
                 continue
             shared = len(wanted & stems(relation.note)) / max(1, min(len(wanted), len(stems(relation.note))))
             score = shared + (0.2 if relation.label == new.label else 0.0)
-            if score >= _SAME_THING and (best is None or (score, relation.id) > best[:2]):
+            if (
+                score >= _SAME_THING
+                and len(wanted & stems(relation.note)) > 1 - (relation.label == new.label)
+                and (best is None or (score, relation.id) > best[:2])
+            ):
                 best = (score, relation.id, relation)
         return [best[2]] if best is not None else []
 
@@ -242,13 +241,15 @@ class Editor:
         if self.turn.origin is Origin.DOCUMENT:
             return None
         targets = await self._targets(said)
+        if said.replaces:
+            targets = [r for r in targets if stems(said.tail) & _called(r)]
         for relation in targets:
             self.closed.add(relation.id)
             if relation.id not in self.added:
                 self.changes.append(Retire(relation.id, max(self.turn.at, relation.valid.since), "ended by the user"))
         thing = (await self.nodes.get([targets[0].tail])).get(targets[0].tail) if targets else None
         what = thing.name if thing is not None and thing.id != ME else said.tail
-        if not targets and not stems(said.tail):
+        if (not targets and not stems(said.tail)) or said.replaces:
             return None
         head = await self.nodes.node(ME)
         tail = await self.nodes.value(what, plain=True)
@@ -260,10 +261,10 @@ class Editor:
 
     async def _targets(self, said: Statement) -> list[Relation]:
         words = stems(said.clause)
-        split = {"break", "split", "divorc", "divorce"} & words and "partner" not in words
-        words = words | {"partner"} if split else words
+        split = re.search(r"\b(?:broke|break|broken|split) up\b|\bdivorc", said.clause, re.IGNORECASE) is not None
+        words = words | {_PARTNER} if split else words
         found: list[tuple[float, str, Relation]] = []
-        for relation in await self._candidates(said.clause + (" partner" if split else "")):
+        for relation in await self._candidates(said.clause + (" partner married engaged" if split else "")):
             if relation.label == _ENDED or not await self._about(relation, said):
                 continue
             names = await self.nodes.get([relation.head, relation.tail])
@@ -288,7 +289,7 @@ class Editor:
 
     async def _about(self, relation: Relation, said: Statement) -> bool:
         """Whether a relation is the user's own, or about somebody whom the clause names."""
-        if relation.head == ME:
+        if relation.head == ME or re.search(r"\bthe user\b(?!')", relation.note):
             return True
         head = (await self.nodes.get([relation.head])).get(relation.head)
         if head is None:
@@ -302,7 +303,7 @@ class Editor:
         """The memories that a cause speaks of: all words of their value, or of their thing,
         stand in it."""
         there = stems(cause)
-        chosen: list[Relation] = []
+        chosen, weaker = list[Relation](), list[Relation]()
         for relation in await self._candidates(cause):
             names = await self.nodes.get([relation.head, relation.tail])
             head, tail = names.get(relation.head), names.get(relation.tail)
@@ -311,7 +312,9 @@ class Editor:
             part = len(value & there) >= max(1, (len(value) + 1) // 2)
             if (value and part) or (thing and thing <= there):
                 chosen.append(relation)
-        return chosen[:4]
+            elif (value | thing) & there:
+                weaker.append(relation)
+        return chosen[:4] or weaker[:1]
 
 
 _PRONOUN = re.compile(r"^(?:(It|He|She|They|This|That)|(His|Her|Its|Their) .+?)(?= (?:is|are|was|has|now|\w+s)\b)")
@@ -336,19 +339,22 @@ def _overlap(relation: Relation, said: frozenset[str], names: dict[str, Entity])
     head, tail = names.get(relation.head), names.get(relation.tail)
     value = stems(tail.name) if tail is not None and tail.id != ME else frozenset()
     thing = stems(head.name) if head is not None and head.id != ME else frozenset()
-    label = LABELS.get(relation.label)
-    called = (
-        stems(" ".join(label.words).replace("_", " ")) if label is not None else stems(relation.label.replace("_", " "))
-    )
+    called = _called(relation)
     score = 0.0
     if value & said:
         score += 0.5 + 0.5 * len(value & said) / len(value)
     if thing & said:
         score += 0.4 + 0.4 * len(thing & said) / len(thing)
-    if called & said:
+    if called & said and (relation.head == ME or thing & said):
         score += 0.5
     note = stems(relation.note)
     return score + 0.3 * len(note & said) / max(1, len(said)) if score else 0.0
+
+
+def _called(relation: Relation) -> frozenset[str]:
+    """What a relation may be called: its own words, and those of its label."""
+    label = LABELS.get(relation.label)
+    return stems(" ".join((relation.label, *(label.words if label is not None else ()))).replace("_", " "))
 
 
 def _measure(note: str) -> str:

@@ -81,7 +81,8 @@ _QUOTED = re.compile(
 _BECAUSE = re.compile(
     r",?\s+\b(?:because of|because|since(?! (?:\d|last|then|january|february|march|april|may|june|july|august|september|"
     r"october|november|december))|as long as|so that|given that|seeing that|now that|due to|thanks to|"
-    r"as(?= (?:my|i|the|our|we|it|he|she|they|her|his)\b)|as(?= [A-Z]\w+ (?:is|has|lives|works|likes|wants|needs)\b))\b\s*"
+    r"as(?= (?:my|i|the|our|we|it|he|she|they|her|his)\b)|as(?= (?-i:[A-Z])\w+(?:'s| (?:is|has|lives|works|likes|wants|needs)\b)))\b\s*"
+    r"|,\s*(?:which|that)(?:'s| is) why:\s*|,\s*(?:which|that|it) comes with\s+"
     r"|\s*,\s*(?:which|that)(?:'s| is) why\b\s*|\s*[.;,–-]\s*(?:and )?that(?:'s| is) (?:the reason )?why\b\s*",
     re.IGNORECASE,
 )
@@ -161,7 +162,8 @@ def _add(out: list[Clause], sentence: str, *, corrects: bool, therefore: bool) -
         causes, effects = [found[2]], [found[1]]
     elif (found := _BECAUSE.search(sentence)) is not None and found.start() > 5:
         first, second = sentence[: found.start()], sentence[found.end() :]
-        causes, effects = ([first], [second]) if "why" in found[0] else ([second], [first])
+        named_first = "why" in found[0] and ":" not in found[0]
+        causes, effects = ([first], [second]) if named_first else ([second], [first])
     elif (found := _SO.search(sentence)) is not None and found.start() > 5:
         causes, effects = [sentence[: found.start()]], [sentence[found.end() :]]
     else:

@@ -38,7 +38,8 @@ class Statement:
     """One memory as said: ``head`` and ``tail`` are mentions, ``note`` is the sentence about
     "the user". ``ends``: something no longer holds. ``changes``: it says that it is new.
     ``rests``: numbers of the statements of the same text that it rests on, -1 for what was
-    said before it; ``causes`` the words that say so."""
+    said before it; ``causes`` the words that say so. ``replaces``: what ends is a thing that
+    another takes the place of ("I switched phones"), named by what it is."""
 
     head: str
     label: str
@@ -52,6 +53,7 @@ class Statement:
     rests: tuple[int, ...] = ()
     causes: tuple[str, ...] = ()
     event: bool = False
+    replaces: bool = False
 
 
 _NOUN_IS = re.compile(
@@ -86,7 +88,8 @@ _CHANGES = re.compile(
 _FRONTED = re.compile(
     r"^((?:on|in|at|for|every|after|before|with|next|last|this|tomorrow|today|tonight|yesterday|the day after tomorrow|"
     r"when|once|during|by|from|as of|near|mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?)\b.{0,70}?)"
-    r"(?:,?\s+((?:i|we|they|he|she|my|our|it)\b .+)|(?:,|(?<=day|ays|row|ing|eek|nth|ear))\s+(the\b .+))$",
+    r"(?:,?\s+((?:i|we|they|he|she|my|our|it)\b .+)|(?:,|(?<=day|ays|row|ing|eek|nth|ear))\s+(the\b .+)"
+    r"|(?:,|(?<=today)|(?<=tomorrow)|(?<=yesterday))\s+((?-i:[A-Z])\w+ .+))$",
     re.IGNORECASE,
 )
 _MOVED = re.compile(
@@ -102,6 +105,7 @@ _AUX = frozenset(
 _JOB = re.compile(
     r"(?:er|or|ist|ian|nurse|chef|cook|pilot|guard|clerk|judge|vet|student|monk|nun|maid|smith|ary|ect|man|woman|agent)s?$"
 )
+_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
 _TIMED = frozenset({"departs", "arrives", "ends", "expires", "takes_place"})
 _HABIT = re.compile(
     r"\b(?:every|each|always|usually|normally|(?:mon|tues|wednes|thurs|fri|satur|sun)days|weekends|mornings|evenings|"
@@ -148,7 +152,7 @@ def _parse(clause: Clause, at: datetime, zone: tzinfo) -> list[Statement]:
     changes = clause.corrects or bool(contrast) or bool(_CHANGES.search(text))
     fronted = _FRONTED.match(text)
     if fronted and not re.match(r"^\w+ (?:is|are|was) ", text):
-        text = f"{fronted[2] or fronted[3]} {fronted[1]}"
+        text = f"{fronted[2] or fronted[3] or fronted[4]} {fronted[1]}"
         moment = find_moment(text, at, zone)
     base = Statement("user", "note", "", note, clause.text, moment, changes=changes)
     moved = _MOVED.match(text)
@@ -290,7 +294,7 @@ def _born(base: Statement, subject: str, rest: str) -> list[Statement]:
 
 def _placed(base: Statement, subject: str, preposition: str, value: str) -> list[Statement]:
     tail = value.split(" ", 1)[1] if " " in value else value
-    if re.match(r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b", tail.lower()) and base.moment is None:
+    if re.match(_WEEKDAY, tail.lower()) and base.moment is None:
         return [replace(base, head=subject, label="takes_place", tail=tail, single=True)]
     if subject == "user" or preposition not in {"in", "at", "on", "near", "behind", "under"}:
         label = label_of(f"be_{preposition}") if preposition == "from" else f"be_{preposition}"
@@ -320,8 +324,14 @@ def _verb(base: Statement, subject: str, verb: str, rest: str) -> list[Statement
     if preposition and label == f"{verb}_{preposition}" and label_of(verb) in _TIMED and moment is not None:
         label = label_of(verb)
     tail = " ".join(tokens[1:]) if preposition else plain
-    if label == "location" and verb == "move" and not preposition:
-        return []
+    if label == "location" and verb == "move":
+        if not preposition:
+            return []
+        if moment is not None or re.match(_WEEKDAY, tail.lower()):
+            name = moment.name if moment is not None else tail
+            return [replace(base, head=subject, label="takes_place", tail=name, single=True, changes=True)]
+    if verb in {"switch", "change", "replace"} and tail and not preposition:
+        return [replace(base, label="end", tail=tail, ends=True, replaces=True)]
     if verb == "have" and moment is not None and moment.dated and re.search(r"\bbirthday\b", tail):
         return [
             replace(

@@ -79,14 +79,14 @@ class Partitions:
 
     async def nearest(self, text: str, subclass: str | None, k: int) -> list[Relation]:
         """Memories near a text: of one partition, or of all by words and by meaning."""
-        place = partition(subclass) if subclass is not None else None
+        region = partition(subclass) if subclass is not None else None
         ids: list[str] = []
         vector = await self._vector(text)
         if vector is not None:
-            probe = Probe(vector=vector, kinds=("relation",), k=k, at=self.at, place=place)
+            probe = Probe(vector=vector, kinds=("relation",), k=k, at=self.at, region=region)
             ids += [h.id for h in await self.store.search(self.scope, probe)]
-        if vector is None or place is None:
-            probe = Probe(words=text, kinds=("relation",), k=2 * k, at=self.at, place=place)
+        if vector is None or region is None:
+            probe = Probe(words=text, kinds=("relation",), k=2 * k, at=self.at, region=region)
             ids += [h.id for h in await self.store.search(self.scope, probe)]
         if not ids:
             return []

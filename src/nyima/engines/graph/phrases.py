@@ -85,14 +85,17 @@ def event_name(subject: str, verb: str, preposition: str, tail: str) -> str:
 
 
 def bare_noun(text: str) -> str:
+    """A thing without its article."""
     return re.sub(r"^(?:a|an|the|my|our|some|another|one|to)\s+", "", text.strip(" ,"), flags=re.IGNORECASE)
 
 
 def bare_thing(thing: str, moment: Moment | None) -> str:
+    """A thing without its times."""
     return re.sub(r"\s+(?:from|on|at|of)?\s*$", "", without_moment(thing, moment)) or thing
 
 
 def possessive(subject: str) -> str:
+    """What stands before a thing that belongs to somebody."""
     return "my" if subject == "user" else f"{subject}'s"
 
 
@@ -112,6 +115,7 @@ def owned(subject: str) -> tuple[str, str | None]:
 
 
 def at_preposition(text: str, chosen: set[str]) -> tuple[str, str, str]:
+    """What stands before and behind the first of some prepositions."""
     tokens = value_of(text).split()
     for i in range(1, len(tokens) - 1):
         if tokens[i].lower() in chosen:

@@ -19,13 +19,13 @@ from nyima.domain.text import fold, words
 from nyima.engines.graph.english import base_form
 from nyima.engines.graph.schema import label_of
 
-__all__ = ["ME", "Nodes", "canonical_mention", "stems"]
+__all__ = ["ME", "Nodes", "canonical_mention", "relation_id", "stems"]
 
 ME = "user"
 _ALIASING = ("name", "nickname", "same_as")
 _STOP = frozenset(
     "a an the my our his her their its this that some any of for in on at to with and or user s be have own now not new"
-    " old is it at from by me i we us one no longer more".split()
+    " old is it at from by me i we us one no longer more has had got get are was were will do does did am".split()
 )
 _PERSONAL = frozenset({"he", "she", "him", "her", "his"})
 _THINGS = frozenset({"it", "this", "that", "its", "they", "them", "their"})
@@ -62,6 +62,11 @@ def canonical_mention(mention: str) -> str:
 def entity_id(turn: str, name: str) -> str:
     """An id that follows from the turn and the name, so that writing twice adds once."""
     return "x-" + hashlib.sha256(f"{turn}\x1f{fold(name)}".encode()).hexdigest()[:16]
+
+
+def relation_id(turn: str, head: str, label: str, tail: str) -> str:
+    """An id that follows from what is stated and where."""
+    return "r-" + hashlib.sha256(f"{turn}\x1f{head}\x1f{label}\x1f{fold(tail)}".encode()).hexdigest()[:16]
 
 
 @dataclass(slots=True)

@@ -87,7 +87,7 @@ async def remember(common: Common, text: Annotated[str, typer.Argument(help="Wha
     try:
         done = await memory.remember(text)
         await memory.end_session()
-        await memory.ingest.index(memory.scope)
+        await memory.drain()
     finally:
         await memory.close()
     data = {"turn": done.turns[0].id, "records": list(done.records)}

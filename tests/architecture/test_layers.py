@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "nyima"
 FILES = sorted(SOURCE.rglob("*.py"))
-LAYERS = ("domain", "engines", "adapters", "app", "assistant", "interfaces")
+LAYERS = ("domain", "engines", "adapters", "app", "assistant", "skills", "interfaces")
 APP = {"app", "parts", "settings"}
 ASSISTANT = {"assistant", "graph", "hand", "memory", "opening", "bridge", "traces", "statistics", "tools"}
 BROAD = {

@@ -119,9 +119,11 @@ class Nodes:
         """The node of a value; an equal value that is known is the same node. ``plain``
         values, such as names, stand for themselves and not for what bears them."""
         name = await self._owned_name(canonical_mention(text))
-        meant = not plain and (name == ME or name.startswith("user's ") or name[:1].isupper())
-        found = await self.find(name) if meant else None
-        found = found or await self._exact(name)
+        if not plain and (name == ME or name.startswith("user's ")):
+            found = await self.find(name)
+        else:
+            found = await self._exact(name)
+            found = await self._root(found) if found is not None and not plain and name[:1].isupper() else found
         found = found or self._make(name)
         self.touch(found.id)
         return found

@@ -1,0 +1,306 @@
+"""Fill a form from memory (Wang et al. 2024, section 4.4): JSON Schema 2020-12 or HTML.
+
+A field gets a value only when something that is known says so; the value has the field's
+type, is one of its options, fits its pattern and its dates have its format. Each value
+comes with the memory that it rests on and a confidence; what is unknown stays empty.
+"""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from nyima.domain.evidence import Budget
+from nyima.domain.memory import MemoryRecord
+from nyima.domain.text import fold
+from nyima.engines.graph.resolve import ME, stems
+from nyima.engines.graph.schema import label_of
+from nyima.errors import InputError
+from nyima.memory import Memory
+from nyima.skills.known import Known, known, related
+from nyima.skills.values import Field, value_for
+
+__all__ = ["Field", "Filled", "Form", "fill", "read_form"]
+
+_MOST_FIELDS = 500
+_DEEPEST = 6
+_SURE = 0.5
+_SELF = re.compile(
+    r"\b(?:your|my|the|guest|patient|passenger|applicant|customer|policy ?holder|card ?holder|holder|person booking|you|"
+    r"parent filling in this sheet|parent|own|traveller|member|user)(?:'s|’s)?\b",
+    re.IGNORECASE,
+)
+_ROLES = {
+    "child": "daughter son child kid", "mother": "mother mum mom", "father": "father dad", "spouse": "spouse wife husband"
+    " partner", "partner": "partner wife husband spouse", "emergency contact": "emergency contact", "sister": "sister",
+    "brother": "brother", "employer": "employer boss", "doctor": "doctor gp", "second contact": "second emergency contact",
+}  # fmt: skip
+_FILLER = frozenset(
+    "please enter current known planned expected full number of in on the to from a an what is where how do does should we"
+    " you may i agree preference preferences preferred name date year type for first".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form with its fields in order."""
+
+    title: str
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A field with its value, None when it is not known; ``evidence`` is the memory that
+    says so, ``confidence`` lies in 0..1."""
+
+    field: Field
+    value: Any = None
+    evidence: MemoryRecord | None = None
+    confidence: float = 0.0
+
+
+def read_form(text: str) -> Form:
+    """A form from a JSON Schema or an HTML page; scripts in it are never run. Raises
+    InputError."""
+    if text.lstrip().startswith("<"):
+        return _from_html(text)
+    try:
+        schema = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"this is neither HTML nor JSON: {error}: give a JSON Schema or an HTML form") from error
+    if not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict):
+        raise InputError("the schema has no properties: give an object with fields")
+    fields = _properties(cast("dict[str, Any]", schema), cast("dict[str, Any]", schema), "", 0)
+    if not fields:
+        raise InputError("the schema has no field that can be filled")
+    return Form(str(schema.get("title", "")), tuple(fields[:_MOST_FIELDS]))
+
+
+def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Mapping[str, Any]:
+    seen: set[str] = set()
+    while isinstance(schema.get("$ref"), str) and depth < _DEEPEST:
+        ref = str(schema["$ref"])
+        if ref in seen or not ref.startswith("#"):
+            return {}
+        seen.add(ref)
+        target: Any = root
+        for part in ref.lstrip("#/").split("/") if ref != "#" else ():
+            target = target.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
+        if not isinstance(target, dict):
+            raise InputError(f"the schema refers to {ref!r}, which it does not have: mend the $ref")
+        schema = {**target, **{k: v for k, v in schema.items() if k != "$ref"}}
+    return schema
+
+
+def _properties(schema: Mapping[str, Any], root: Mapping[str, Any], above: str, depth: int) -> list[Field]:
+    """The fields of an object; objects inside it with a dot, to a limit, so that a schema
+    that contains itself ends."""
+    fields: list[Field] = []
+    required = set(schema.get("required") or ())
+    for name, raw in schema.get("properties", {}).items():
+        if not isinstance(raw, dict):
+            continue
+        part = _resolved(cast("dict[str, Any]", raw), root, depth)
+        if isinstance(part.get("properties"), dict):
+            if depth < _DEEPEST:
+                fields += _properties(part, root, f"{above}{name}.", depth + 1)
+            continue
+        fields.append(_field(f"{above}{name}", part, required=name in required))
+    return fields
+
+
+def _field(name: str, part: Mapping[str, Any], *, required: bool) -> Field:
+    kind = part.get("type", "string")
+    kinds = [k for k in (kind if isinstance(kind, list) else [kind]) if k != "null"]
+    pattern = str(part.get("pattern", ""))
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise InputError(f"field {name!r}: the pattern {pattern!r} is none: {error}") from error
+    options = [part["const"]] if "const" in part else part.get("enum") or []
+    limits = [part.get(k) for k in ("minimum", "maximum", "maxLength")]
+    return Field(
+        name, str(part.get("title", "")), str(part.get("description", "")), str(kinds[0] if kinds else "string"),
+        str(part.get("format", "")), pattern, tuple(o for o in options if o is not None),
+        limits[0], limits[1], limits[2], required,
+    )  # fmt: skip
+
+
+class _Page(html.parser.HTMLParser):
+    """Collects inputs, selects, textareas and labels; what a script says is not read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fields: dict[str, Field] = {}
+        self.labels: dict[str, str] = {}
+        self.ids: dict[str, str] = {}
+        self.title = ""
+        self._in: list[str] = []
+        self._label = self._select = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {k: v or "" for k, v in attrs}
+        self._in.append(tag) if tag in {"script", "style", "title", "h1", "legend", "label", "option"} else None
+        if tag == "label":
+            self._label = given.get("for", "")
+        elif tag == "option" and self._select:
+            field = self.fields[self._select]
+            if given.get("value"):
+                self.fields[self._select] = replace(field, options=(*field.options, given["value"]))
+        elif tag in {"input", "select", "textarea"}:
+            self._input(tag, given)
+
+    def _input(self, tag: str, given: Mapping[str, str]) -> None:
+        name, kind = given.get("name") or given.get("id", ""), given.get("type", "text").lower()
+        if not name or kind in {"hidden", "submit", "button", "reset", "file", "image", "password"}:
+            return
+        self.ids[given.get("id", name)] = name
+        if kind == "radio" and name in self.fields:
+            field = self.fields[name]
+            self.fields[name] = replace(field, options=(*field.options, given.get("value", "on")))
+            return
+        title = given.get("aria-label") or given.get("placeholder", "")
+        made = _field(
+            name,
+            {
+                "title": title,
+                "type": {"number": "number", "checkbox": "boolean"}.get(kind, "string"),
+                "format": {"date": "date", "email": "email", "time": "time", "datetime-local": "date-time"}.get(
+                    kind, ""
+                ),
+                "pattern": f"^(?:{given['pattern']})$" if given.get("pattern") else "",
+                "enum": [given.get("value", "on")] if kind == "radio" else [],
+                "maxLength": int(given["maxlength"]) if given.get("maxlength", "").isdigit() else None,
+            },
+            required="required" in given,
+        )
+        self.fields.setdefault(name, made)
+        self._select = name if tag == "select" else self._select
+        if "label" in self._in and not self._label:
+            self._label = given.get("id", name)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._in:
+            self._in.remove(tag)
+        self._select = "" if tag == "select" else self._select
+        self._label = "" if tag == "label" else self._label
+
+    def handle_data(self, data: str) -> None:
+        words = " ".join(data.split())
+        if not words or {"script", "style"} & set(self._in):
+            return
+        if "label" in self._in:
+            self.labels[self._label] = f"{self.labels.get(self._label, '')} {words}".strip()
+        elif {"title", "h1", "legend"} & set(self._in) and not self.title:
+            self.title = words
+
+
+def _from_html(text: str) -> Form:
+    page = _Page()
+    page.feed(text[:2_000_000])
+    page.close()
+    for id, words in page.labels.items():
+        name = page.ids.get(id, id)
+        if name in page.fields:
+            page.fields[name] = replace(page.fields[name], title=words)
+    if not page.fields:
+        raise InputError("the page has no field that can be filled: give a form with named inputs")
+    return Form(page.title, tuple(page.fields.values())[:_MOST_FIELDS])
+
+
+async def fill(memory: Memory, form: Form) -> list[Filled]:
+    """Every field of a form, in its order. Needs no chat model."""
+    everything = await known(memory)
+    return [await _filled(memory, form, field, everything) for field in form.fields]
+
+
+async def _filled(memory: Memory, form: Form, field: Field, everything: Sequence[Known]) -> Filled:
+    owners, wanted = _about(field, everything)
+    if not owners:
+        return Filled(field)
+    question = f"{form.title} {field.title or field.name.replace('_', ' ')} {field.about}".strip()
+    found = await memory.recall(question, Budget(12, 10_000), kinds=("relation", "fact"), log=False)
+    near = {e.record.id: e.score for e in found.found}
+    best = Filled(field)
+    at = memory.parts.clock.now()
+    for item in everything:
+        score = _score(field, form, item, owners, wanted, near.get(item.record.id, 0.0))
+        if score < _SURE or score < best.confidence:
+            continue
+        value = value_for(field, item, at, memory.parts.zone)
+        if value is not None and _fits(field, value):
+            best = Filled(field, value, item.record, round(min(1.0, score), 2))
+    return best
+
+
+def _about(field: Field, everything: Sequence[Known]) -> tuple[set[str], frozenset[str]]:
+    """Whom a field is about (names), and the words of what it asks for."""
+    text = fold(field.words.replace("-", " "))
+    for role, kinds in _ROLES.items():
+        if re.search(rf"\b{role}(?:'s)?\b", _SELF.sub(" ", text)) or (
+            role == "second contact" and "second emergency" in text
+        ):
+            names = {
+                n for kind in ([kinds] if " contact" in role else kinds.split()) for n in _of_role(everything, kind)
+            }
+            wanted = stems(re.sub(rf"\b{role}(?:'s)?\b|second|emergency|contact", " ", text)) - _FILLER
+            asks = wanted or frozenset({"name"})
+            if role in {"doctor", "employer"} and not names:
+                continue
+            return names, asks
+    return {ME}, stems(_SELF.sub(" ", text)) - _FILLER
+
+
+def _of_role(everything: Sequence[Known], kind: str) -> list[str]:
+    if " " not in kind:
+        return related(everything, kind)
+    wanted = stems(kind)
+    return [k.tail for k in everything if wanted <= stems(k.label.replace("_", " ") + " " + k.note)][:1]
+
+
+def _score(field: Field, form: Form, item: Known, owners: set[str], wanted: frozenset[str], near: float) -> float:
+    """How surely an item answers a field: its relation's name, the words that both share,
+    and how near the two are in meaning."""
+    thing = ""
+    if item.head not in owners and not owners & {*item.aliases}:
+        if not (owners == {ME} and _mine(item, form)):
+            return 0.0
+        thing = item.head
+    plain = field.name.rsplit(".", maxsplit=1)[-1]
+    names = {label_of(n) for n in (plain, re.sub(r"^(?:child|parent|mother|father|guest|patient|second_contact)_", "", plain),
+                                   (field.title or "").lower().replace(" ", "_").replace("-", "_"))}  # fmt: skip
+    if item.label in names and (not thing or len(names) > 0):
+        return 0.95 if not thing else 0.75
+    label = stems(item.label.replace("_", " "))
+    said = label | stems(thing) | (stems(item.note) if wanted else frozenset())
+    shared = len(wanted & said) / max(1, len(wanted))
+    close = len(wanted & (label | stems(thing))) / max(1, len(label | stems(thing)))
+    chosen = (
+        0.35
+        if field.options and any(stems(str(o)) and stems(str(o)) <= stems(item.tail) for o in field.options)
+        else 0.0
+    )
+    return 0.45 * shared + 0.25 * close + 0.45 * near + chosen * bool(shared or near > 0.3)
+
+
+def _mine(item: Known, form: Form) -> bool:
+    """Whether a thing is the user's own: "my car", "my Porto hotel stay"."""
+    if item.head.startswith("user's ") and "'s " not in item.head[7:]:
+        return True
+    return bool(stems(item.head) & stems(form.title)) and not item.head.istitle()
+
+
+def _fits(field: Field, value: Any) -> bool:
+    """Whether a value keeps all that the form asks of it."""
+    if isinstance(value, str):
+        if field.pattern and not re.search(field.pattern, value):
+            return False
+        return field.longest is None or len(value) <= field.longest
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return (field.least is None or value >= field.least) and (field.most is None or value <= field.most)
+    return True

@@ -24,8 +24,9 @@ from nyima.domain.memory import (
 from nyima.domain.ports import Clock, RecordFilter, Store, Written
 from nyima.engines.cascade import Cascade
 from nyima.engines.facts import canonical_key
+from nyima.engines.graph.english import base_form
 from nyima.engines.graph.resolve import Nodes, relation_id
-from nyima.engines.graph.schema import label_of, read_subclasses, single, subclass_of
+from nyima.engines.graph.schema import LABELS, label_of, read_subclasses, single, subclass_of
 from nyima.errors import InputError, NotFound
 from nyima.parts import Parts
 
@@ -46,6 +47,12 @@ class Link:
     until: datetime | None = None
     rests: tuple[str, ...] = ()
     turn: str = ""
+
+
+def _one_at_a_time(label: str) -> bool:
+    """Whether a relation that is stated by hand has one value: a known one says so; of
+    others, what one does ("plays") may have several, what something is has one."""
+    return single(label) or (label not in LABELS and not base_form(label.split("_", maxsplit=1)[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +153,7 @@ class Hand:
         if head.id == tail.id:
             raise InputError(f"{head.name!r} cannot be related to itself: name two different things")
         where = RecordFilter(kinds=("relation",), claims=(Claim(head.id, label),), at=now)
-        there = await self.store.records(self.scope, where) if single(label) else []
+        there = await self.store.records(self.scope, where) if _one_at_a_time(label) else []
         if replaces is not None:
             there = await self.store.records(self.scope, RecordFilter(ids=(replaces,)))
             if not there:

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from nyima.app import build, load_settings
 from nyima.domain.conversation import Role
+from nyima.domain.memory import Relation
 from nyima.domain.ports import ChatModel, Embedder
 from nyima.domain.text import fold
 from nyima.engines.moments import read_moment
@@ -66,7 +67,7 @@ async def run_skill(
             memory = Memory(build(settings, chat=model, embedder=embedder, clock=clock))
             try:
                 for number, statement in enumerate(case["statements"]):
-                    await _tell(memory, number, statement, clock, by_hand=by_hand)
+                    await _tell(memory, number, statement, clock, by_hand=by_hand, events=skill == "reminders")
                 clock.at = datetime.fromisoformat(case["day"] + "T12:00:00+00:00")
                 for name, good, got in await _judged(memory, skill, case):
                     right.append(float(good))
@@ -83,7 +84,9 @@ async def run_skill(
     }  # fmt: skip
 
 
-async def _tell(memory: Memory, number: int, statement: Mapping[str, Any], clock: FixedClock, *, by_hand: bool) -> None:
+async def _tell(
+    memory: Memory, number: int, statement: Mapping[str, Any], clock: FixedClock, *, by_hand: bool, events: bool
+) -> None:
     at = datetime.fromisoformat(statement["day"] + "T09:00:00+00:00")
     clock.at = max(at, clock.at + timedelta(seconds=1))
     if not by_hand:
@@ -93,9 +96,15 @@ async def _tell(memory: Memory, number: int, statement: Mapping[str, Any], clock
         return
     row = statement["record"]
     label = row["label"]
-    await memory.relate(Link(row["head"], label, row["tail"], row["note"], since=clock.at))
+    stated = await memory.relate(Link(row["head"], label, row["tail"], row["note"], since=clock.at))
     when = _when(row)
-    if when and label not in _PLACES:
+    if events and "cancel" in f"{label} {row['tail']}":
+        live = await memory.records(kinds=("relation",))
+        for record in [r for r in live if isinstance(r, Relation) and r.label == "takes_place" and r.id != stated.id][
+            -1:
+        ]:
+            await memory.retire(record.id)
+    elif events and when and label not in _PLACES:
         thing = row["head"] if row["head"] != "user" else f"user's {label.replace('_', ' ')}"
         await memory.relate(Link(thing, "takes_place", when, row["note"], since=clock.at))
 

@@ -16,12 +16,11 @@ from typing import Any, cast
 
 from nyima.domain.evidence import Budget
 from nyima.domain.memory import MemoryRecord
-from nyima.domain.text import fold
-from nyima.engines.graph.resolve import ME, stems
-from nyima.engines.graph.schema import label_of
+from nyima.engines.graph.resolve import ME
 from nyima.errors import InputError
 from nyima.memory import Memory
-from nyima.skills.known import Known, known, related
+from nyima.skills.known import Known, known
+from nyima.skills.matching import asked_of, score
 from nyima.skills.values import Field, value_for
 
 __all__ = ["Field", "Filled", "Form", "fill", "read_form"]
@@ -29,20 +28,6 @@ __all__ = ["Field", "Filled", "Form", "fill", "read_form"]
 _MOST_FIELDS = 500
 _DEEPEST = 6
 _SURE = 0.5
-_SELF = re.compile(
-    r"\b(?:your|my|the|guest|patient|passenger|applicant|customer|policy ?holder|card ?holder|holder|person booking|you|"
-    r"parent filling in this sheet|parent|own|traveller|member|user)(?:'s|’s)?\b",
-    re.IGNORECASE,
-)
-_ROLES = {
-    "child": "daughter son child kid", "mother": "mother mum mom", "father": "father dad", "spouse": "spouse wife husband"
-    " partner", "partner": "partner wife husband spouse", "emergency contact": "emergency contact", "sister": "sister",
-    "brother": "brother", "employer": "employer boss", "doctor": "doctor gp", "second contact": "second emergency contact",
-}  # fmt: skip
-_FILLER = frozenset(
-    "please enter current known planned expected full number of in on the to from a an what is where how do does should we"
-    " you may i agree preference preferences preferred name date year type for first".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,79 +205,34 @@ async def fill(memory: Memory, form: Form) -> list[Filled]:
 
 
 async def _filled(memory: Memory, form: Form, field: Field, everything: Sequence[Known]) -> Filled:
-    owners, wanted = _about(field, everything)
-    if not owners:
-        return Filled(field)
-    question = f"{form.title} {field.title or field.name.replace('_', ' ')} {field.about}".strip()
+    asked = asked_of(field, everything)
+    if asked.words <= {"name"} and ME not in asked.owners:
+        return _name_of(field, asked.owners, everything)
+    question = f"{field.title or field.name.replace('_', ' ')} {field.about}".strip()
     found = await memory.recall(question, Budget(12, 10_000), kinds=("relation", "fact"), log=False)
     near = {e.record.id: e.score for e in found.found}
     best = Filled(field)
     at = memory.parts.clock.now()
     for item in everything:
-        score = _score(field, form, item, owners, wanted, near.get(item.record.id, 0.0))
-        if score < _SURE or score < best.confidence:
+        sure = score(field, form.title, item, asked, near.get(item.record.id, 0.0))
+        if sure < _SURE or sure < best.confidence:
             continue
         value = value_for(field, item, at, memory.parts.zone)
         if value is not None and _fits(field, value):
-            best = Filled(field, value, item.record, round(min(1.0, score), 2))
+            best = Filled(field, value, item.record, round(sure, 2))
     return best
 
 
-def _about(field: Field, everything: Sequence[Known]) -> tuple[set[str], frozenset[str]]:
-    """Whom a field is about (names), and the words of what it asks for."""
-    text = fold(field.words.replace("-", " "))
-    for role, kinds in _ROLES.items():
-        if re.search(rf"\b{role}(?:'s)?\b", _SELF.sub(" ", text)) or (
-            role == "second contact" and "second emergency" in text
-        ):
-            names = {
-                n for kind in ([kinds] if " contact" in role else kinds.split()) for n in _of_role(everything, kind)
-            }
-            wanted = stems(re.sub(rf"\b{role}(?:'s)?\b|second|emergency|contact", " ", text)) - _FILLER
-            asks = wanted or frozenset({"name"})
-            if role in {"doctor", "employer"} and not names:
-                continue
-            return names, asks
-    return {ME}, stems(_SELF.sub(" ", text)) - _FILLER
-
-
-def _of_role(everything: Sequence[Known], kind: str) -> list[str]:
-    if " " not in kind:
-        return related(everything, kind)
-    wanted = stems(kind)
-    return [k.tail for k in everything if wanted <= stems(k.label.replace("_", " ") + " " + k.note)][:1]
-
-
-def _score(field: Field, form: Form, item: Known, owners: set[str], wanted: frozenset[str], near: float) -> float:
-    """How surely an item answers a field: its relation's name, the words that both share,
-    and how near the two are in meaning."""
-    thing = ""
-    if item.head not in owners and not owners & {*item.aliases}:
-        if not (owners == {ME} and _mine(item, form)):
-            return 0.0
-        thing = item.head
-    plain = field.name.rsplit(".", maxsplit=1)[-1]
-    names = {label_of(n) for n in (plain, re.sub(r"^(?:child|parent|mother|father|guest|patient|second_contact)_", "", plain),
-                                   (field.title or "").lower().replace(" ", "_").replace("-", "_"))}  # fmt: skip
-    if item.label in names and (not thing or len(names) > 0):
-        return 0.95 if not thing else 0.75
-    label = stems(item.label.replace("_", " "))
-    said = label | stems(thing) | (stems(item.note) if wanted else frozenset())
-    shared = len(wanted & said) / max(1, len(wanted))
-    close = len(wanted & (label | stems(thing))) / max(1, len(label | stems(thing)))
-    chosen = (
-        0.35
-        if field.options and any(stems(str(o)) and stems(str(o)) <= stems(item.tail) for o in field.options)
-        else 0.0
-    )
-    return 0.45 * shared + 0.25 * close + 0.45 * near + chosen * bool(shared or near > 0.3)
-
-
-def _mine(item: Known, form: Form) -> bool:
-    """Whether a thing is the user's own: "my car", "my Porto hotel stay"."""
-    if item.head.startswith("user's ") and "'s " not in item.head[7:]:
-        return True
-    return bool(stems(item.head) & stems(form.title)) and not item.head.istitle()
+def _name_of(field: Field, owners: frozenset[str], everything: Sequence[Known]) -> Filled:
+    """The name of somebody whom a relation names, or who has been given one."""
+    for item in everything:
+        if item.head in owners and item.label == "name":
+            return Filled(field, item.tail, item.record, 0.9)
+    for item in everything:
+        named = item.tail if item.tail in owners else item.head if item.head in owners else ""
+        if named[:1].isupper():
+            return Filled(field, named, item.record, 0.9)
+    return Filled(field)
 
 
 def _fits(field: Field, value: Any) -> bool:

@@ -69,6 +69,8 @@ def _reminder(item: Known, now: datetime, zone: tzinfo) -> Reminder | None:
     if item.label in _YEARLY:
         return _yearly(item, now, zone)
     moment = read_moment(item.tail)
+    if item.head.istitle() and " " not in item.head:
+        return None  # somebody's own appointment is not the user's
     if item.label in _TIMED and moment is not None and moment.dated:
         return _once_only(item, moment, zone)
     weekly = _WEEKLY.search(item.tail) if item.label == "takes_place" else None

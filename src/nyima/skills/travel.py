@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nyima.domain.memory import MemoryRecord
@@ -95,7 +95,7 @@ def _fit(item: Known, wanted: frozenset[str], everything: Sequence[Known], asked
         return 1.0 if item.mine else 0.0
     if item.mine:
         return 0.0
-    like = wanted | {s for w in wanted for s in stems(_LIKE.get(w, ""))}
+    like = {w: {w, *stems(_LIKE.get(w, ""))} for w in wanted}
     names = {item.head, *item.aliases}
     others = re.search(r"^(?!user)([A-Z]\w+)'s ", item.head)
     if (
@@ -105,7 +105,7 @@ def _fit(item: Known, wanted: frozenset[str], everything: Sequence[Known], asked
         and not _linked(item, everything)
     ):
         return 0.0
-    own = max(len(like & stems(n)) for n in names) / max(1, len(wanted))
+    own = max(_share(like, stems(n)) for n in names)
     about = 0.0
     for other in everything:
         if other.record.id == item.record.id:
@@ -116,8 +116,8 @@ def _fit(item: Known, wanted: frozenset[str], everything: Sequence[Known], asked
         said = stems(" ".join((other.label.replace("_", " "), other.note, other.head, *other.aliases)))
         if wanted & _WORK and other.label in {"employer", "job"} and other.mine:
             about = max(about, 1.0)
-        about = max(about, len(like & said) / max(1, len(wanted)) * (0.9 if _strong(other, like) else 0.6))
-    note = len(like & stems(item.note)) / max(1, len(wanted)) * 0.5
+        about = max(about, _share(like, said) * (0.9 if _strong(other, like) else 0.6))
+    note = _share(like, stems(item.note)) * 0.5
     return (
         min(1.0, max(own, about, min(1.0, own + 0.5 * about), note))
         if max(own, about) > 0
@@ -127,9 +127,14 @@ def _fit(item: Known, wanted: frozenset[str], everything: Sequence[Known], asked
     )
 
 
-def _strong(other: Known, like: frozenset[str]) -> bool:
+def _share(like: Mapping[str, set[str]], said: frozenset[str]) -> float:
+    """The share of the words asked for that stand there, in these words or like ones."""
+    return sum(bool(words & said) for words in like.values()) / max(1, len(like))
+
+
+def _strong(other: Known, like: Mapping[str, set[str]]) -> bool:
     """Whether a relation itself is called what was asked for ("my vet is Dr. Salgado")."""
-    return bool(like & stems(" ".join((other.label.replace("_", " "), other.head))))
+    return _share(like, stems(" ".join((other.label.replace("_", " "), other.head)))) > 0
 
 
 def _owner(name: str) -> str:

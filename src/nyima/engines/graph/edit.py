@@ -74,10 +74,11 @@ class Editor:
 
     async def _state(self, said: Statement, rests: tuple[str, ...]) -> str | None:
         label = label_of(said.label)
+        head = await self.nodes.node(said.head)
         if not said.tail:
             return None
-        head = await self.nodes.node(said.head)
         tail = await self.nodes.value(said.tail, plain=label in {"name", "nickname", "surname"})
+        self.nodes.touch(head.id)
         if head.id == tail.id:
             return None
         siblings = await self._siblings(head.id, label)
@@ -248,6 +249,8 @@ class Editor:
             if relation.id not in self.added:
                 self.changes.append(Retire(relation.id, max(self.turn.at, relation.valid.since), "ended by the user"))
         thing = (await self.nodes.get([targets[0].tail])).get(targets[0].tail) if targets else None
+        if thing is not None and read_moment(thing.name) is not None:
+            thing = (await self.nodes.get([targets[0].head])).get(targets[0].head)
         what = thing.name if thing is not None and thing.id != ME else said.tail
         if (not targets and not stems(said.tail)) or said.replaces:
             return None
@@ -276,7 +279,15 @@ class Editor:
             return []
         best = found[0][2]
         thing = {best.tail} - {ME} if best.head == ME else {best.head}
-        same = [r for s, _, r in found if r.tail in thing or (r.head in thing and s >= found[0][0]) or s >= found[0][0]]
+        clause = best.note.partition(" (")[0]
+        same = [
+            r
+            for _, _, r in found
+            if r.note.partition(" (")[0] == clause and r.provenance.turns == best.provenance.turns
+        ]
+        same += [
+            r for s, _, r in found if r.tail in thing or (r.head in thing and s >= found[0][0]) or s >= found[0][0]
+        ]
         return list({r.id: r for r in (best, *same)}.values())
 
     async def _candidates(self, text: str) -> list[Relation]:
@@ -328,8 +339,12 @@ def _standard(note: str, said: str, head: Entity, tail: Entity) -> str:
         note = _PRONOUN.sub(lambda _: name[:1].upper() + name[1:], note, count=1)
     moment = read_moment(tail.name)
     if moment is not None and moment.dated and f"{moment.start.year}" not in note:
-        day = f"{moment.start.day} {moment.start:%B %Y}"
-        note = f"{note.rstrip('.')} ({day}{moment.start:, %H:%M})." if moment.clock else f"{note.rstrip('.')} ({day})."
+        last = moment.end if moment.clock else moment.end - timedelta(days=1)
+        when = f"{moment.start.day} {moment.start:%B %Y}"
+        when += f" to {last.day} {last:%B %Y}" if last.date() > moment.start.date() else ""
+        note = (
+            f"{note.rstrip('.')} ({when}{moment.start:, %H:%M})." if moment.clock else f"{note.rstrip('.')} ({when})."
+        )
     return note
 
 

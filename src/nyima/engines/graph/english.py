@@ -67,7 +67,7 @@ _LEAD = re.compile(
 _IDLE = re.compile(
     r"\?\W*$|^\W*(?:if|imagine|suppose|what if|let's say|say|maybe|perhaps|unless|whether|were i|had i|hopefully|"
     r"could you|can you|would you|will you|please (?:tell|show|give|write)|tell me|show me|let me know)\b"
-    r"|\b(?:i wish|i would|i'd (?!rather)|i might|we might|i could|i may|we may|we could|we would|would be nice|i used to|"
+    r"|\b(?:i wish|i would(?! like an? )|i'd (?!rather|like an? |prefer)|i might|we might|i could|i may|we may|we could|we would|would be nice|i used to|"
     r"might be|could be|supposing|hypothetically|in my dream|i dreamt|i dreamed|pretend|joking|just kidding|"
     r"thinking (?:of|about)|considering|would have|would like to|wouldn't)\b"
     r"|\bif (?:i|we|my|she|he|they|it|the)\b",

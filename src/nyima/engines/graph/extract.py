@@ -65,7 +65,7 @@ _EXPAND = tuple(
     for pattern, put in (
         (r"\bi'm\b", "I am"), (r"\bi've got\b", "I have"), (r"\bwe've got\b", "we have"), (r"\bhas got\b", "has"),
         (r"\bi've\b", "I have"), (r"\bwe've\b", "we have"), (r"\bthey've\b", "they have"), (r"\bi'll\b", "I will"),
-        (r"\bwe'll\b", "we will"), (r"\bwe're\b", "we are"), (r"\bthey're\b", "they are"), (r"\bi'd rather\b", "I"),
+        (r"\bwe'll\b", "we will"), (r"\bwe're\b", "we are"), (r"\bthey're\b", "they are"), (r"\bi'd rather\b", "I"), (r"\bi'd\b", "I would"),
         (r"\b(he|she|it|that|there)'s\b", r"\1 is"), (r"\bcan't\b", "cannot"), (r"\bwon't\b", "will not"),
         (r"\b(do|does|did|is|are|was|has|have)n't\b", r"\1 not"),
     )
@@ -112,7 +112,7 @@ _HABIT = re.compile(
     r"a (?:week|month|day|year))\b|(?<!on )\b(?:sunday|saturday) (?:lunch|dinner|morning)\b",
     re.IGNORECASE,
 )
-_FOR = re.compile(r"^(.{2,60}?) for (my [\w' ]{2,40}|our [\w' ]{2,40}|[A-Z]\w+)$")
+_FOR = re.compile(r"^(.{2,60}?) for ((?:my|our|the|his|her|[A-Z]\w+'s) [\w' ]{2,40}|[A-Z]\w+)$")
 _CALLED = re.compile(
     r"^(.{2,60}?),? (?:which is |who is |that is )?(?:called|named|by the name of) (.{2,60})$", re.IGNORECASE
 )
@@ -150,11 +150,17 @@ def _parse(clause: Clause, at: datetime, zone: tzinfo) -> list[Statement]:
         subject, rest = subject_of(re.sub(r"\b(?:no longer|any ?more|any longer) ?", "", text))
         return [Statement(subject, "end", rest or text, note, clause.text, moment, ends=True)]
     changes = clause.corrects or bool(contrast) or bool(_CHANGES.search(text))
+    text = re.sub(
+        r"^when(?:ever)? .{2,50}?,? (?=i (?:always|usually|never|mostly|often) )", "", text, flags=re.IGNORECASE
+    )
     fronted = _FRONTED.match(text)
     if fronted and not re.match(r"^\w+ (?:is|are|was) ", text):
         text = f"{fronted[2] or fronted[3] or fronted[4]} {fronted[1]}"
         moment = find_moment(text, at, zone)
     base = Statement("user", "note", "", note, clause.text, moment, changes=changes)
+    called = re.search(r"\b(?:call me|i go by|i am known as) (?-i:([A-Z][\w-]+(?: [A-Z][\w-]+)?))", text, re.IGNORECASE)
+    if called:
+        return [replace(base, label="nickname", tail=called[1], single=True)]
     moved = _MOVED.match(text)
     if moved and not re.match(r"^(?:i|we) (?:have )?moved (?:in)?to\b", text, re.IGNORECASE):
         return _moved(base, moved, text, at, zone)
@@ -182,7 +188,15 @@ def _stated(base: Statement, text: str, at: datetime, zone: tzinfo) -> list[Stat
         return _verb(base, subject, "go", going[1])
     if re.match(r"^(?:have|has|had) to ", rest):
         tokens = tokens[2:]
-    doing = tokens[:1] in (["do"], ["does"], ["did"]) and tokens[1:2] != ["not"]
+    negated = any(t.lower() == "not" for t in tokens[:3]) and tokens[0].lower() not in {
+        "is",
+        "are",
+        "am",
+        "was",
+        "were",
+    }
+    tokens = [t for i, t in enumerate(tokens) if not (negated and i < 3 and t.lower() == "not")]
+    doing = tokens[0].lower() in {"do", "does", "did"} and not base_form("".join(tokens[1:2]))
     while (
         len(tokens) > 1
         and not doing
@@ -215,7 +229,13 @@ def _stated(base: Statement, text: str, at: datetime, zone: tzinfo) -> list[Stat
         return (
             [replace(base, head=subject, label="note", tail=value_of(" ".join(tokens)))] if worth_a_note(text) else []
         )
-    return _verb(base, subject, verb, rest)
+    made = _verb(base, subject, verb, rest)
+    return [replace(s, label=_denied(s.label), single=False) for s in made] if negated else made
+
+
+def _denied(label: str) -> str:
+    """The relation of a denial: what one does not do is not what one does."""
+    return {"like": "dislike"}.get(label, f"not_{label}")
 
 
 def _exists_there(base: Statement, rest: str) -> list[Statement]:
@@ -243,6 +263,9 @@ def _copula(base: Statement, subject: str, rest: str, at: datetime, zone: tzinfo
         return [replace(base, head=subject, label="name", tail=called[1], single=True)]
     if re.match(r"^born\b", rest):
         return _born(base, subject, rest)
+    citizen = re.match(r"^(?:an? )?([A-Z]\w+) (?:citizen|national)\b", value)
+    if citizen:
+        return [replace(base, head=subject, label="from", tail=citizen[1], single=True)]
     age = re.match(r"^(?:about |almost )?(\d{1,3})(?: years? old)?$", value)
     if age and (subject.lower() in {"user", "he", "she"} or "old" in rest):
         return [replace(base, head=subject, label="age", tail=age[1], single=True)]
@@ -326,7 +349,7 @@ def _verb(base: Statement, subject: str, verb: str, rest: str) -> list[Statement
     tail = " ".join(tokens[1:]) if preposition else plain
     if label == "location" and verb == "move":
         if not preposition:
-            return []
+            return [replace(base, head=subject)]
         if moment is not None or re.match(_WEEKDAY, tail.lower()):
             name = moment.name if moment is not None else tail
             return [replace(base, head=subject, label="takes_place", tail=name, single=True, changes=True)]
@@ -355,6 +378,8 @@ def _verb(base: Statement, subject: str, verb: str, rest: str) -> list[Statement
         event = replace(base, head=head, label="takes_place", tail=moment.name, single=True, event=True)
         about = [replace(base, head=subject, label=label, tail=tail)] if tail and label in {"travel", "booked"} else []
         return [event, *about]
+    if label == "car" and not re.match(r"(?:a|an|the|my|our) (?!lot\b|bit\b|few\b)", tail):
+        label = verb
     return _objects(base, subject, verb, label, tail or plain)
 
 

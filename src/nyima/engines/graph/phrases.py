@@ -111,7 +111,7 @@ def owned(subject: str) -> tuple[str, str | None]:
     match = re.match(
         r"^the ([\w -]+?) (?:of|for|at|in) ((?:my|our|the) [\w' -]+|[A-Z][\w' -]+|home)$", subject, re.IGNORECASE
     )
-    return (match[2], match[1]) if match else ("", None)
+    return ("user" if match[2].lower() == "home" else match[2], match[1]) if match else ("", None)
 
 
 def at_preposition(text: str, chosen: set[str]) -> tuple[str, str, str]:
@@ -126,6 +126,7 @@ def at_preposition(text: str, chosen: set[str]) -> tuple[str, str, str]:
 def value_of(text: str) -> str:
     """An object without what trails behind it."""
     before = ""
+    text = re.sub(r",? (?:if|in case|when) (?:you|i|we|they|anyone)\b.*$", "", text, flags=re.IGNORECASE)
     text = text.strip(" ,.;:!")
     while before != text:
         before, text = text, _TRAIL.sub("", text).strip(" ,.;:!")

@@ -30,7 +30,8 @@ _STOP = frozenset(
 _PERSONAL = frozenset({"he", "she", "him", "her", "his"})
 _THINGS = frozenset({"it", "this", "that", "its", "they", "them", "their"})
 _ROLE_NAME = re.compile(
-    r"^((?:my|our|[A-Z]\w+'s|user's) (?:[a-z][\w-]* ){0,2}[a-z][\w-]*) ((?:Dr\.? |Mr\.? |Mrs\.? |Ms\.? )?[A-Z]\w+(?: [A-Z]\w+)?)$"
+    r"^((?:my|our|[A-Z]\w+'s|user's) (?:(?!with|of|for|at|in|to|from|on)[a-z][\w-]* ){0,2}(?!with|of|for|at|in|to|from|on)[a-z][\w-]*)"
+    r" ((?:Dr\.? |Mr\.? |Mrs\.? |Ms\.? )?[A-Z]\w+(?: [A-Z]\w+)?)$"
 )
 _MOST_LIKE = 60
 
@@ -89,8 +90,8 @@ class Nodes:
         relations = [r for r in found if isinstance(r, Relation)]
         relations.sort(key=lambda r: (max(order.get(t, -1) for t in r.provenance.turns), r.recorded.since, r.id))
         for relation in relations:
-            self.touch(relation.head)
             self.touch(relation.tail)
+            self.touch(relation.head)
 
     def touch(self, id: str) -> None:
         """Note that an entity was spoken of."""
@@ -168,7 +169,8 @@ class Nodes:
         where = RecordFilter(kinds=("relation",), claims=(Claim(owner, label),), at=self.turn.at)
         held = [r for r in await self.store.records(self.scope, where) if isinstance(r, Relation)]
         found = await self.get([held[-1].tail]) if held else {}
-        return found.get(held[-1].tail) if held else None
+        entity = found.get(held[-1].tail) if held else None
+        return None if entity is None or entity.name[:1].isdigit() else entity
 
     async def _like(self, name: str) -> list[Entity]:
         """Entities that share a word with a name, newest first."""
@@ -195,26 +197,27 @@ class Nodes:
         if not wanted:
             return None
         owned = name.startswith("user's ")
+        loose: list[Entity] = []
         for entity in await self._like(name):
             if entity.id == ME:
                 continue
             for other in (entity.name, *entity.aliases):
                 there = stems(other)
                 owner = re.match(r"^(.+)'s ", other)
-                foreign = owned and owner is not None and owner[1] != "user"
-                if foreign or (
-                    not owned and owner is not None and owner[1] != "user" and fold(owner[1]) not in fold(name)
-                ):
-                    continue
-                if wanted <= there or (there <= wanted and len(there) > 1):
+                fits = wanted <= there
+                foreign = owner is not None and owner[1] != "user" and fold(owner[1]) not in fold(name)
+                if fits and not foreign:
                     return entity
-        return None
+                if fits and not owned:
+                    loose.append(entity)
+        only = {e.id: e for e in loose}
+        return loose[0] if len(only) == 1 else None
 
     async def _pronoun(self, word: str) -> Entity | None:
         found = await self.get(self.recent)
         for id in self.recent:
             entity = found.get(id)
-            if entity is not None and _is_person(entity) == (word in _PERSONAL) and not entity.name[:4].isdigit():
+            if entity is not None and _is_person(entity) == (word in _PERSONAL) and not entity.name[:1].isdigit():
                 return entity
         return None
 

@@ -92,11 +92,11 @@ _ALL = (
         "location",
         "Address",
         "live live_in live_at live_on lives_in move move_to move_into home hometown based_in be_based_in reside_in"
-        " residence settle_in relocate_to",
+        " residence settle_in relocate_to city city_of_residence town",
     ),
     _label("address", "Address", "home_address postal_address street_address be_at"),
     _label("located", "Address", "located_in located_on located_at be_in be_on sit_in stand_in lie_in be_located_in"),
-    _label("phone", "Address", "phone_number mobile mobile_number telephone mobile_phone_number number"),
+    _label("phone", "Address", "phone_number mobile mobile_number telephone mobile_phone_number"),
     _label("email", "Address", "email_address e_mail mail_address"),
     _label("postcode", "Address", "postal_code zip zip_code"),
     _label("from", "Address", "be_from come_from nationality citizen_of be_citizen_of", single=True),
@@ -116,7 +116,7 @@ _ALL = (
     _label("dislike", "Cultural preference", "hate hates cannot_stand detest dislikes", single=False),
     _label("allergy", "Diet preference", "allergic_to be_allergic_to allergies", single=False),
     _label("diet", "Diet preference", "be_vegan be_vegetarian eat_only"),
-    _label("car", "Car preference", "drive drives"),
+    _label("car", "Car preference", "drive drives car_model make_and_model"),
     _label("own", _BELONGINGS, "owns has have possess keep got", single=False),
     _label("pet", _BELONGINGS, "dog cat", single=False),
     _label("play", "Sports preference", "plays practise do_sport", single=False),
@@ -136,7 +136,7 @@ _ALL = (
 
 LABELS: Mapping[str, Label] = {label.name: label for label in _ALL}
 _BY_WORD: Mapping[str, Label] = {word: label for label in reversed(_ALL) for word in label.words}
-_SINGLE_HEADS = ("favourite_", "favorite_")
+_SINGLE_HEADS = ("favourite_", "favorite_", "preferred_")
 
 
 def label_of(words: str) -> str:

@@ -18,10 +18,10 @@ from nyima.domain.conversation import Origin, Scope, Turn
 from nyima.domain.memory import Claim, Entity, Interval, Provenance, Relation
 from nyima.domain.ports import RecordFilter, Store
 from nyima.domain.text import fold
-from nyima.engines.graph.extract import Statement
 from nyima.engines.graph.partitions import Partitions
 from nyima.engines.graph.resolve import ME, Nodes, relation_id, stems
 from nyima.engines.graph.schema import LABELS, label_of, single
+from nyima.engines.graph.statement import Statement
 from nyima.engines.moments import Moment, read_moment
 
 __all__ = ["Editor"]

@@ -8,19 +8,16 @@ loses nothing; what asks, imagines or quotes becomes nothing.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, tzinfo
 
-from nyima.domain.text import content_words
+from nyima.engines.graph.copula import WEEKDAY, copula, exists_there
 from nyima.engines.graph.english import Clause, base_form, clauses_of, third_person
 from nyima.engines.graph.phrases import (
-    ARTICLES,
     PREPOSITIONS,
-    at_preposition,
     bare_noun,
     bare_thing,
     event_name,
-    owned,
     possessive,
     subject_of,
     value_of,
@@ -28,32 +25,10 @@ from nyima.engines.graph.phrases import (
     worth_a_note,
 )
 from nyima.engines.graph.schema import label_of, single
+from nyima.engines.graph.statement import Statement
 from nyima.engines.moments import Moment, find_moment
 
-__all__ = ["Statement", "from_fact", "statements"]
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One memory as said: ``head`` and ``tail`` are mentions, ``note`` is the sentence about
-    "the user". ``ends``: something no longer holds. ``changes``: it says that it is new.
-    ``rests``: numbers of the statements of the same text that it rests on, -1 for what was
-    said before it; ``causes`` the words that say so. ``replaces``: what ends is a thing that
-    another takes the place of ("I switched phones"), named by what it is."""
-
-    head: str
-    label: str
-    tail: str
-    note: str
-    clause: str
-    moment: Moment | None = None
-    ends: bool = False
-    changes: bool = False
-    single: bool = False
-    rests: tuple[int, ...] = ()
-    causes: tuple[str, ...] = ()
-    event: bool = False
-    replaces: bool = False
+__all__ = ["statements"]
 
 
 _NOUN_IS = re.compile(
@@ -102,10 +77,6 @@ _AUX = frozenset(
     " only really finally recently currently now mostly normally regularly sometimes must should can need newly not"
     " already both all actually probably definitely".split()
 )
-_JOB = re.compile(
-    r"(?:er|or|ist|ian|nurse|chef|cook|pilot|guard|clerk|judge|vet|student|monk|nun|maid|smith|ary|ect|man|woman|agent)s?$"
-)
-_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
 _TIMED = frozenset({"departs", "arrives", "ends", "expires", "takes_place"})
 _HABIT = re.compile(
     r"\b(?:every|each|always|usually|normally|(?:mon|tues|wednes|thurs|fri|satur|sun)days|weekends|mornings|evenings|"
@@ -224,7 +195,7 @@ def _stated(base: Statement, text: str, at: datetime, zone: tzinfo) -> list[Stat
         rest = re.sub(
             r"^(?:(?:now|still|also|always|just|actually|currently|only|usually) )+", "", rest, flags=re.IGNORECASE
         )
-        return _exists_there(base, rest) if there else _copula(base, subject, rest, at, zone)
+        return exists_there(base, rest) if there else copula(base, subject, rest)
     if not verb:
         return (
             [replace(base, head=subject, label="note", tail=value_of(" ".join(tokens)))] if worth_a_note(text) else []
@@ -236,102 +207,6 @@ def _stated(base: Statement, text: str, at: datetime, zone: tzinfo) -> list[Stat
 def _denied(label: str) -> str:
     """The relation of a denial: what one does not do is not what one does."""
     return {"like": "dislike"}.get(label, f"not_{label}")
-
-
-def _exists_there(base: Statement, rest: str) -> list[Statement]:
-    """``there is an Epson in the study now``."""
-    thing, preposition, place = at_preposition(rest, {"in", "on", "at", "behind", "near", "under"})
-    if preposition:
-        return [replace(base, head=thing, label="location", tail=value_of(place), single=False)]
-    return [replace(base, label="own", tail=value_of(rest))]
-
-
-def _copula(base: Statement, subject: str, rest: str, at: datetime, zone: tzinfo) -> list[Statement]:
-    valid = re.search(r"(?:^|\b(?:that|which) (?:is|are) )(?:valid|good|open) (?:until|till|through)\b", rest)
-    if valid and base.moment is not None:
-        thing = subject if valid.start() == 0 else f"my {bare_noun(rest[: valid.start()])}"
-        return [replace(base, head=thing, label="expires", tail=base.moment.name, single=True)]
-    owner, noun = owned(subject)
-    role = re.match(r"^(?:my|our) ([\w ]{2,30})$", value_of(rest))
-    if role and noun is None and subject[:1].isupper():
-        name = role[1].replace(" ", "_")
-        return [replace(base, label=label_of(name), tail=subject, single=True)]
-    first = rest.split(" ", 1)[0].lower()
-    value = value_of(rest)
-    called = re.match(r"^(?:called|named) (.+)$", value)
-    if called:
-        return [replace(base, head=subject, label="name", tail=called[1], single=True)]
-    if re.match(r"^born\b", rest):
-        return _born(base, subject, rest)
-    citizen = re.match(r"^(?:an? )?([A-Z]\w+) (?:citizen|national)\b", value)
-    if citizen:
-        return [replace(base, head=subject, label="from", tail=citizen[1], single=True)]
-    age = re.match(r"^(?:about |almost )?(\d{1,3})(?: years? old)?$", value)
-    if age and (subject.lower() in {"user", "he", "she"} or "old" in rest):
-        return [replace(base, head=subject, label="age", tail=age[1], single=True)]
-    yearly = noun is not None and re.search(r"birthday|anniversary", noun)
-    if yearly and noun is not None and owner:
-        label = "birthday" if "birthday" in noun else "anniversary"
-        return [replace(base, head=owner, label=label, tail=re.sub(r"^(?:on|the) ", "", value), single=True)]
-    if base.moment is not None and not without_moment(rest, base.moment):
-        return [replace(base, head=subject, label="takes_place", tail=base.moment.name, single=True, event=True)]
-    if first in {"in", "at", "on", "near", "behind", "under", "with", "from", "off", "by"}:
-        return _placed(base, subject, first, value)
-    prepositional = re.match(r"^(\w+) (to|in|of|for|with|on|from|at|by) (.+)$", value)
-    if prepositional and prepositional[1].lower() not in ARTICLES and not prepositional[1][0].isupper():
-        label = label_of(f"be_{prepositional[1].lower()}_{prepositional[2]}")
-        return [replace(base, head=subject, label=label, tail=value_of(prepositional[3]), single=single(label))]
-    if owner and noun is not None and not re.search(r"^(?:not|very|so|quite|too) ", value):
-        return _attribute(base, owner, noun, subject, value)
-    bare = re.sub(r"^(?:a|an|the) ", "", value)
-    label = "is"
-    if (
-        subject == "user"
-        and first in {"a", "an"}
-        and _JOB.search(bare.split(" ")[-1] if " at " not in bare else bare.split(" at ")[0])
-    ):
-        label = "job"
-    elif bare.lower() in {"vegan", "vegetarian", "a vegan", "a vegetarian"}:
-        label = "diet"
-    return [replace(base, head=subject, label=label, tail=bare, single=label != "is" or subject != "user")]
-
-
-def _attribute(base: Statement, owner: str, noun: str, subject: str, value: str) -> list[Statement]:
-    """``my doctor is Dr. Weber``, ``my phone is a Pixel``: the owner's doctor, the owner's phone."""
-    name = noun.lower().replace(" ", "_").replace("-", "_")
-    label = label_of(name)
-    if label == "phone" and sum(c.isdigit() for c in value) < 5:
-        label = "phone_model"
-    adjective = value.islower() and " " not in value and not any(c.isdigit() for c in value) and label == name
-    if adjective and name not in {"diet", "colour", "color"} and not name.startswith(("favourite", "favorite")):
-        return [replace(base, head=subject, label="is", tail=value, single=True)]
-    return [replace(base, head=owner, label=label, tail=re.sub(r"^(?:a|an) ", "", value), single=True)]
-
-
-def _born(base: Statement, subject: str, rest: str) -> list[Statement]:
-    if base.moment is not None and base.moment.dated:
-        return [replace(base, head=subject, label="birthday", tail=base.moment.name, single=True)]
-    place = re.match(r"^born in (.+)$", value_of(rest))
-    return [replace(base, head=subject, label="birth_place", tail=place[1], single=True)] if place else []
-
-
-def _placed(base: Statement, subject: str, preposition: str, value: str) -> list[Statement]:
-    tail = value.split(" ", 1)[1] if " " in value else value
-    if re.match(_WEEKDAY, tail.lower()) and base.moment is None:
-        return [replace(base, head=subject, label="takes_place", tail=tail, single=True)]
-    if subject == "user" or preposition not in {"in", "at", "on", "near", "behind", "under"}:
-        label = label_of(f"be_{preposition}") if preposition == "from" else f"be_{preposition}"
-        return [replace(base, head=subject, label=label, tail=tail, single=preposition == "from")]
-    if base.moment is not None and base.moment.dated and len(content_words(without_moment(tail, base.moment))) == 0:
-        return [replace(base, head=subject, label="takes_place", tail=base.moment.name, single=True, event=True)]
-    made = [
-        replace(
-            base, head=subject, label="location", tail=value_of(without_moment(tail, base.moment)) or tail, single=True
-        )
-    ]
-    if base.moment is not None and base.moment.dated:
-        made.append(replace(base, head=subject, label="takes_place", tail=base.moment.name, single=True, event=True))
-    return made
 
 
 def _verb(base: Statement, subject: str, verb: str, rest: str) -> list[Statement]:
@@ -350,7 +225,7 @@ def _verb(base: Statement, subject: str, verb: str, rest: str) -> list[Statement
     if label == "location" and verb == "move":
         if not preposition:
             return [replace(base, head=subject)]
-        if moment is not None or re.match(_WEEKDAY, tail.lower()):
+        if moment is not None or re.match(WEEKDAY, tail.lower()):
             name = moment.name if moment is not None else tail
             return [replace(base, head=subject, label="takes_place", tail=name, single=True, changes=True)]
     if verb in {"switch", "change", "replace"} and tail and not preposition:
@@ -400,24 +275,3 @@ def _objects(base: Statement, subject: str, verb: str, label: str, tail: str) ->
 def _is_event(verb: str, moment: Moment) -> bool:
     del moment
     return verb not in {"live", "work", "like", "love", "drive", "own", "drink", "eat", "know", "speak", "be", "study"}
-
-
-def from_fact(key: str, value: str, said: str) -> Statement:
-    """A key and value that a model noted, as a statement: ``dog_name`` is the name of the
-    user's dog."""
-    thing, _, attribute = key.rpartition("_")
-    owned = bool(thing) and attribute in {
-        "name",
-        "age",
-        "breed",
-        "birthday",
-        "color",
-        "colour",
-        "job",
-        "location",
-        "phone",
-    }
-    note = f"The user's {key.replace('_', ' ')}: {value}."
-    label = label_of(attribute if owned else key)
-    head = f"my {thing.replace('_', ' ')}" if owned else "user"
-    return Statement(head, label, value, note, said, single=single(label) or owned)

@@ -21,10 +21,11 @@ from nyima.domain.ports import Embedder, Job, RecordFilter, Written
 from nyima.domain.text import fold
 from nyima.engines.facts import proposals
 from nyima.engines.graph.edit import Editor
-from nyima.engines.graph.extract import Statement, from_fact, statements
+from nyima.engines.graph.extract import statements
 from nyima.engines.graph.partitions import Partitions
 from nyima.engines.graph.resolve import Nodes
 from nyima.engines.graph.schema import SUBCLASSES, Subclass
+from nyima.engines.graph.statement import Statement, from_fact
 from nyima.engines.recall import index_pending
 from nyima.engines.strategies.common import Desk, notes_of
 from nyima.errors import ModelError

@@ -248,6 +248,7 @@ class Assistant:
         if not self.private:
             with contextlib.suppress(ModelError):  # then the recall is by words, and its trace says so
                 await self.memory.ingest.index(self.memory.scope)
+        await parts.learned()
         found = await parts.recaller(self.recipe).recall(self.memory.scope, query, self.recipe.evidence)
         standing = set((await self._knowledge()).refs) if self.recipe.system else set()
         kept = tuple(

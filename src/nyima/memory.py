@@ -226,6 +226,8 @@ class Memory:
         if not self.parts.private:
             with contextlib.suppress(ModelError):  # then the recall is by words, and its trace says so
                 await self.ingest.index(self.scope)
+        if recipe.selector == "policy":
+            await self.parts.learned()
         at = self.parts.clock.now()
         asked = Query(clean_text(query), at, kinds=tuple(kinds), as_of=as_utc(as_of) if as_of else None)
         return await self.parts.recaller(recipe, k=budget.records).recall(self.scope, asked, budget)

@@ -60,6 +60,14 @@ class Parts:
 
         return read_subclasses(self.settings.subclasses)
 
+    async def learned(self) -> None:
+        """Take the learned policy of the walk from the store, if there is one."""
+        from nyima.engines.graph.policy import RulePolicy, policy_from
+
+        found = await self.store.events(self.scope, "policy", limit=1)
+        weights = found[0].body.get("weights") if found else None
+        self.policy = policy_from(weights) if weights else RulePolicy()
+
     def caller(self, chat: ChatModel | None) -> Caller | None:
         """A model with ledger and budget."""
         from nyima.engines.calls import Caller
@@ -88,7 +96,9 @@ class Parts:
         makers: dict[str, Callable[[], Writer]] = {
             "gate": lambda: GateWriter(desk, recipe.writers),
             "note": lambda: NoteWriter(desk, recipe.parts, "graph" in recipe.writers),
-            "graph": lambda: GraphWriter(desk, self.embedder, self.zone, self.subclasses, self.priors),
+            "graph": lambda: GraphWriter(
+                desk, self.embedder, self.zone, self.subclasses, "memories" not in recipe.writers, self.priors
+            ),
             "mend": lambda: MendWriter(desk),
             "summary": lambda: SummaryWriter(desk),
             "recursive": lambda: RecursiveWriter(desk),
@@ -130,23 +140,31 @@ class Parts:
     def _retriever(self, source: SourceSpec, vectors: QueryEmbedder, recipe: Recipe) -> Retriever:
         from nyima.engines.graph.walk import GraphRetriever
         from nyima.engines.strategies.baselines import MemoRetriever
+        from nyima.engines.strategies.memories import EveryRetriever, PartitionRetriever
         from nyima.engines.strategies.retrievers import SearchRetriever
 
         if source.how == "all":
             return MemoRetriever(self.store)
+        embedder = self.queries or self.embedder
+        if source.how == "every":
+            return EveryRetriever(self.store)
+        if source.how == "partition":
+            return PartitionRetriever(self.store, embedder.embed if embedder else None)
         how = "hybrid" if source.how == "walk" else source.how
         search = SearchRetriever(self.store, vectors, how, source.weights)
         if source.how != "walk":
             return search
-        embedder = self.queries or self.embedder
         return GraphRetriever(self.store, search, embedder.embed if embedder else None, recipe.from_root, self.labels)
 
     def _judge(self, recipe: Recipe) -> Judge:
         from nyima.engines.strategies.judges import ChoosingJudge, ReflectingJudge, ScoreJudge
+        from nyima.engines.strategies.memories import DecomposingJudge
 
         caller = self.caller(self.chat)
         if caller is None or recipe.judge == "scores":
             return ScoreJudge()
+        if recipe.judge == "decompose":
+            return DecomposingJudge(caller)
         return ReflectingJudge(caller) if recipe.judge == "reflect" else ChoosingJudge(caller)
 
     @property

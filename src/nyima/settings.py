@@ -50,6 +50,7 @@ class Settings:
     calls_per_day: int = 0
     tokens_per_day: int = 0
     zone: str = ""
+    learn: bool = False
     subclasses: tuple[str, ...] = ()
     threads: int = field(default_factory=lambda: max(1, min(4, os.cpu_count() or 2)))
     hub: bool = True

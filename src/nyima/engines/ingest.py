@@ -82,7 +82,8 @@ class Ingest:
     def _jobs(self, turn: Turn, recipe: Recipe) -> list[Job]:
         if not turn.text.strip():
             return []
-        jobs = [follow_up("graph", turn.id, recipe.name)] if "graph" in recipe.writers else []
+        reads = {"graph", "memories"} & set(recipe.writers)
+        jobs = [follow_up("graph", turn.id, recipe.name)] if reads else []
         if recipe.gate != "off":
             jobs.append(follow_up("note" if recipe.gate == "all" else "gate", turn.id, recipe.name))
         return jobs

@@ -22,9 +22,40 @@ from nyima.domain.ports import Message
 from nyima.errors import ConfigError, ModelGarbled
 
 __all__ = [
-    "CHOOSE", "DAY", "FOLD", "GATE", "MEMO", "MERGE", "NOTE", "OVERALL", "PORTRAIT", "REFLECT", "SUMMARY",
-    "ChooseIn", "ChooseOut", "DayIn", "FoldIn", "GateIn", "GateOut", "MemoOut", "MergeIn", "MergeOut", "NoteIn",
-    "NoteOut", "OverallIn", "PortraitIn", "Prompt", "ReflectIn", "ReflectOut", "SummaryIn", "TextOut", "sections",
+    "CHOOSE",
+    "DAY",
+    "DECOMPOSE",
+    "FOLD",
+    "GATE",
+    "MEMO",
+    "MERGE",
+    "NOTE",
+    "OVERALL",
+    "PART",
+    "PORTRAIT",
+    "REFLECT",
+    "SUMMARY",
+    "ChooseIn",
+    "ChooseOut",
+    "DayIn",
+    "FoldIn",
+    "GateIn",
+    "GateOut",
+    "MemoOut",
+    "MergeIn",
+    "MergeOut",
+    "NoteIn",
+    "NoteOut",
+    "OverallIn",
+    "PartIn",
+    "PortraitIn",
+    "Prompt",
+    "QuestionIn",
+    "ReflectIn",
+    "ReflectOut",
+    "SummaryIn",
+    "TextOut",
+    "sections",
     "version",
 ]  # fmt: skip
 
@@ -143,6 +174,12 @@ class ChooseOut(BaseModel):
     useful: list[int] = Field(default_factory=list)
 
 
+class DecomposeOut(BaseModel):
+    """Sub-questions."""
+
+    questions: list[str] = Field(default_factory=list)
+
+
 class MergeOut(BaseModel):
     """``replace``, ``add`` or ``ignore``."""
 
@@ -223,6 +260,21 @@ class ChooseIn:
 
 
 @dataclass(frozen=True, slots=True)
+class QuestionIn:
+    """A question."""
+
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartIn:
+    """A sub-question with candidates."""
+
+    notes: str
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
 class MergeIn:
     """A fact that differs from the profile."""
 
@@ -243,3 +295,5 @@ OVERALL: Prompt[OverallIn, TextOut] = Prompt("overall", TextOut, 300)
 PORTRAIT: Prompt[PortraitIn, TextOut] = Prompt("portrait", TextOut, 220)
 MEMO: Prompt[SummaryIn, MemoOut] = Prompt("memo", MemoOut, 320)
 CHOOSE: Prompt[ChooseIn, ChooseOut] = Prompt("choose", ChooseOut, 30)
+DECOMPOSE: Prompt[QuestionIn, DecomposeOut] = Prompt("decompose", DecomposeOut, 90)
+PART: Prompt[PartIn, TextOut] = Prompt("answer-part", TextOut, 50)

@@ -17,7 +17,8 @@ __all__ = ["RECIPES", "Recipe", "SourceSpec", "recipe_named"]
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """A source to ask: ``how`` is hybrid, words, vector, reciprocal, walk or all; ``k`` the
+    """A source to ask: ``how`` is hybrid, words, vector, reciprocal,
+    walk, partition, every or all; ``k`` the
     most pieces that it may bring into a reply."""
 
     name: str
@@ -35,8 +36,8 @@ class Recipe:
     ``system``: what stands in the system message (``profile``, ``summary``).
     ``selector``: ``budget`` (a rule) or ``policy`` (the walk over the graph); ``from_root``
     walks from the user's node instead of the activated ones.
-    ``judge``: ``scores``, ``reflect`` with at most ``rounds`` further searches, or
-    ``choose`` (a model picks by number). ``fading``: what is not recalled is forgotten.
+    ``judge``: ``scores``, ``reflect`` with at most ``rounds`` further searches,
+    ``choose`` (a model picks by number), or ``decompose`` (sub-questions are answered first). ``fading``: what is not recalled is forgotten.
     ``floor``: below this relevance of the best piece nothing is recalled; ``share``: nor is
     what has less than this share of the best score. ``past``: the
     whole past dialogue goes into the prompt. ``room``: tokens of each part of it.
@@ -214,6 +215,34 @@ _ALL = (
         "relations by cosine, top 3, without a walk",
         ("history", "graph"),
         sources=(replace(_GRAPH, how="vector"),),
+    ),
+    Recipe(
+        "niah",
+        "every memory in the prompt, as far as the window goes (Briakou et al. 2023)",
+        ("history", "memories"),
+        sources=(SourceSpec("graph", "every", 2_000, _PLAIN),),
+        evidence=Budget(2_000, 2_400),
+    ),
+    Recipe(
+        "naive",
+        "memories that are only added, top 5 by cosine",
+        ("history", "memories"),
+        sources=(SourceSpec("graph", "vector", 5, _PLAIN),),
+    ),
+    Recipe(
+        "m-rag",
+        "memories that are only added, from the partition that an agent selects (Wang et al. 2024)",
+        ("history", "memories"),
+        sources=(SourceSpec("graph", "partition", 5, _PLAIN),),
+    ),
+    Recipe(
+        "keqing",
+        "sub-questions, candidates for each, an answer to each, then the reply (Wang et al. 2023)",
+        ("history", "memories"),
+        sources=(SourceSpec("graph", "hybrid", 8, _PLAIN),),
+        judge="decompose",
+        rounds=1,
+        evidence=Budget(4, 300),
     ),
     Recipe("bm25", "utterances by BM25, k = 3", ("history",), sources=(_WORDS,)),
     Recipe("dense", "utterances by cosine, k = 3", ("history",), sources=(_HISTORY,)),

@@ -12,9 +12,41 @@ from nyima.engines.prompts import Prompt, TextOut
 from nyima.errors import ModelGarbled
 
 __all__ = [
-    "ANNOTATE", "ANSWER", "ANSWERABLE", "BACKGROUND", "BEST", "CONTINUE", "CORRECT", "PAIR", "QUESTION", "RUBRIC", "SAID", "SCORE", "SIMILAR",
-    "SINGLE", "SUGGESTION", "AnnotateIn", "AnswerIn", "AnswerableIn", "BestIn", "DialogueIn", "FactIn", "PairIn", "QuestionOut",
-    "SaidIn", "ScoreIn", "SingleIn", "SuggestionIn", "TaskIn", "ask",
+    "ANNOTATE",
+    "ANSWER",
+    "ANSWERABLE",
+    "ASSOCIATIONS",
+    "BACKGROUND",
+    "BEST",
+    "CONTINUE",
+    "CORRECT",
+    "PAIR",
+    "PAIRS",
+    "QUESTION",
+    "RUBRIC",
+    "SAID",
+    "SCORE",
+    "SIMILAR",
+    "SINGLE",
+    "SUGGESTION",
+    "SYNTHETIC",
+    "AnnotateIn",
+    "AnswerIn",
+    "AnswerableIn",
+    "BestIn",
+    "DialogueIn",
+    "FactIn",
+    "MemoriesIn",
+    "PairIn",
+    "PairsIn",
+    "QuestionOut",
+    "SaidIn",
+    "ScoreIn",
+    "SingleIn",
+    "SuggestionIn",
+    "SyntheticIn",
+    "TaskIn",
+    "ask",
 ]  # fmt: skip
 
 In = TypeVar("In")
@@ -221,6 +253,45 @@ class PairIn:
     second: str
 
 
+@dataclass(frozen=True, slots=True)
+class MemoriesIn:
+    """Numbered memories."""
+
+    memories: str
+
+
+@dataclass(frozen=True, slots=True)
+class PairsIn:
+    """Memories that belong together, and why."""
+
+    memories: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticIn:
+    """What was written so far, how many more, and after which day."""
+
+    before: str
+    count: int
+    day: str
+
+
+class GroupsOut(BaseModel):
+    """Groups as ``1|3: why``."""
+
+    groups: list[str] = Field(default_factory=list)
+
+
+class MemoriesOut(BaseModel):
+    """Memories as ``day | place | what was said``."""
+
+    memories: list[str] = Field(default_factory=list)
+
+
+ASSOCIATIONS: Prompt[MemoriesIn, GroupsOut] = Prompt("build-associations", GroupsOut, 220)
+PAIRS: Prompt[PairsIn, QuestionOut] = Prompt("build-pairs", QuestionOut, 110)
+SYNTHETIC: Prompt[SyntheticIn, MemoriesOut] = Prompt("build-synthetic", MemoriesOut, 420)
 QUESTION: Prompt[FactIn, QuestionOut] = Prompt("build-question", QuestionOut, 100)
 SAID: Prompt[SaidIn, SaidOut] = Prompt("build-said", SaidOut, 12)
 CONTINUE: Prompt[DialogueIn, ContinueOut] = Prompt("build-continue", ContinueOut, 260)

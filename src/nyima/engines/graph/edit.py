@@ -67,6 +67,17 @@ class Editor:
         entities = [Add(e) for id, e in self.nodes.made.items() if self._used(id)]
         return [*entities, *self.changes]
 
+    async def only_add(self, found: Sequence[Statement]) -> list[Change]:
+        """Every statement as a memory of its own, whatever it changes."""
+        for said in found:
+            said = replace(said, label=_ENDED if said.ends else said.label, single=False, changes=False)
+            if said.tail:
+                head, tail = await self.nodes.node(said.head), await self.nodes.value(said.tail, plain=True)
+                new = await self._relation(said, head, label_of(said.label), tail, ())
+                if new.id not in self.added and head.id != tail.id:
+                    self._put(new, [], said)
+        return [*(Add(e) for id, e in self.nodes.made.items() if self._used(id)), *self.changes]
+
     def _used(self, id: str) -> bool:
         return any(id in {r.head, r.tail} for r in self.added.values())
 

@@ -81,7 +81,7 @@ class GraphRetriever:
 
     async def _around(self, scope: Scope, query: Query, start: Sequence[Evidence]) -> list[Relation]:
         found: dict[str, Relation] = {}
-        ends = {id for e in start if isinstance(e.record, Relation) for id in (e.record.head, e.record.tail)} - {ME}
+        ends = {id for e in start if isinstance(e.record, Relation) for id in _ends(e.record)}
         seen: set[str] = set()
         for _ in range(_HOPS):
             if not ends or len(found) >= _MOST:
@@ -90,7 +90,7 @@ class GraphRetriever:
             seen |= ends
             for relation in linked:
                 found.setdefault(relation.id, relation)
-            ends = {id for r in linked for id in (r.head, r.tail)} - seen - {ME}
+            ends = {id for r in linked for id in _ends(r)} - seen
         have = {e.record.id for e in start}
         return [r for r in found.values() if r.id not in have][:_MOST]
 
@@ -154,6 +154,12 @@ class GraphRetriever:
         return cosines
 
 
+def _ends(relation: Relation) -> set[str]:
+    """Where the walk may go on from a memory: its entities and the turn that told it, but
+    not the user, with whom everything is related."""
+    return {relation.head, relation.tail, *relation.provenance.turns} - {ME}
+
+
 def walk(
     pieces: Sequence[Evidence], policy: WalkPolicy, draw: Callable[[], float] | None = None
 ) -> tuple[list[Evidence], list[Visit]]:
@@ -162,7 +168,7 @@ def walk(
     beside: dict[str, list[Evidence]] = {}
     for piece in pieces:
         assert isinstance(piece.record, Relation)
-        for end in {piece.record.head, piece.record.tail} - {ME}:
+        for end in _ends(piece.record):
             beside.setdefault(end, []).append(piece)
     seen: set[str] = set()
     kept: list[Evidence] = []
@@ -183,7 +189,7 @@ def walk(
             continue
         kept.append(replace(piece, scores={**piece.scores, "policy": round(chance, 4)}))
         assert isinstance(piece.record, Relation)
-        ends = {piece.record.head, piece.record.tail} - {ME}
+        ends = _ends(piece.record)
         near = {p.record.id: p for end in sorted(ends) for p in beside.get(end, ()) if p.record.id not in seen}
         stack += sorted(near.values(), key=lambda p: (p.scores["memory"], p.record.id))
     return kept, visits

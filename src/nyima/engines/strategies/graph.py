@@ -37,12 +37,14 @@ _BEFORE = 6
 
 @dataclass(frozen=True, slots=True)
 class GraphWriter:
-    """Reads one turn into the graph. ``priors`` keeps the examples' centres between turns."""
+    """Reads one turn into the graph. ``priors`` keeps the examples' centres between turns;
+    without ``edits_too`` every memory is only added, for the baselines."""
 
     desk: Desk
     embedder: Embedder | None
     zone: tzinfo
     subclasses: tuple[Subclass, ...] = SUBCLASSES
+    edits_too: bool = True
     priors: dict[str, NDArray[np.float32]] = field(default_factory=dict[str, NDArray[np.float32]])
 
     async def write(self, scope: Scope, job: Job) -> Written:
@@ -52,6 +54,8 @@ class GraphWriter:
         if not _states(turn):
             return Written()
         found = statements(turn.text, turn.at, self.zone)
+        if turn.origin is Origin.DOCUMENT:  # whoever says "I" there is not the user
+            found = [s for s in found if s.head != "user" and not s.ends]
         said = before[-1].text if before else ""
         found += await self._noted(scope, turn, said, found)
         if not found:
@@ -78,6 +82,8 @@ class GraphWriter:
         embed = embedder.embed if embedder is not None else None
         places = Partitions(self.desk.store, scope, turn.at, embed, self.subclasses, self.priors)
         editor = Editor(self.desk.store, scope, turn, now, self.zone, nodes, places)
+        if not self.edits_too:
+            return Delta(tuple(await editor.only_add(found)), by="graph")
         return Delta(tuple(await editor.apply(found, last)), by="graph")
 
     async def _noted(self, scope: Scope, turn: Turn, said: str, found: Sequence[Statement]) -> list[Statement]:

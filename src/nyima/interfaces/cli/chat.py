@@ -16,6 +16,7 @@ import typer
 from nyima.domain.evidence import Answer, Usage
 from nyima.errors import InputError, ModelError, NoModel, NotFound, NyimaError
 from nyima.interfaces.cli.common import Common, command, console, ensure_packs, say
+from nyima.interfaces.cli.feedback import feedback
 from nyima.interfaces.cli.memories import show_evidence, show_receipt, show_trace
 from nyima.traces import evidence_to_dict, plan_to_list, trace_event
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["add_to", "drain_with_progress"]
 
 _HELP = """/why            what the last reply rests on
+/good, /bad     a thumb for the last reply
+/correct TEXT   what it should have said
 /recall WORDS   look something up
 /profile        what is known of you
 /forget WORDS   erase what these words find, for good
@@ -233,6 +236,8 @@ async def _command(talk: _Talk, line: str) -> None:
         case "/recipe":
             talk.assistant.choose(rest)
             out.print(f"recipe: {talk.assistant.recipe.about}")
+        case "/good" | "/bad" | "/correct":
+            out.print(await feedback(talk.assistant, name, rest))
         case _:
             out.print(_HELP, markup=False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -81,17 +82,28 @@ def show_receipt(out: Console, receipt: Receipt) -> None:
     out.print(f"checked   {receipt.files_scanned} files, {receipt.bytes_found} bytes of it left")
 
 
-async def remember(common: Common, text: Annotated[str, typer.Argument(help="What to keep, in your words.")]) -> None:
-    """Keep a text, without any model."""
+async def remember(
+    common: Common,
+    text: Annotated[str | None, typer.Argument(help="What to keep, in your words.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", help="A text file: each paragraph is kept.")] = None,
+    image: Annotated[
+        Path | None, typer.Option("--image", help="A screenshot: its text is read and kept as quoted.")
+    ] = None,
+) -> None:
+    """Keep a text, a text file or what a screenshot says, without any chat model."""
+    from nyima.interfaces.reading import said_in
+
+    said = said_in(text, file, image)
     memory = await common.memory()
     try:
-        done = await memory.remember(text)
+        done = [await memory.remember(one) for one in said]
         await memory.end_session()
         await memory.drain()
     finally:
         await memory.close()
-    data = {"turn": done.turns[0].id, "records": list(done.records)}
-    common.show(data, lambda out: out.print(f"remembered as {', '.join(done.records)}"))
+    records = [id for one in done for id in one.records]
+    data = {"turn": done[0].turns[0].id, "records": records}
+    common.show(data, lambda out: out.print(f"remembered as {', '.join(records)}"))
 
 
 async def recall(

@@ -1,0 +1,449 @@
+"""A stream of edits, week by week, with known truth (Wang et al. 2024, table 3).
+
+Each person tells facts, then changes, corrects or ends them over some weeks, in many
+words; friends' facts, suppositions, quotes and small talk stand between. After each week
+every change of that week is asked about: is a value that was given up still given as true,
+and is the one that holds now found? And is any fact that still holds taken for over?
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from nyima.assistant import Assistant
+from nyima.domain.conversation import Role
+from nyima.domain.evidence import Evidence
+from nyima.domain.ports import ChatModel, Embedder
+from nyima.domain.text import fold
+from nyima.engines.ingest import turn_id
+from nyima.evals.stats import interval
+from nyima.memory import Memory, Said
+from nyima.testing import FixedClock
+
+__all__ = ["Asked", "Life", "make_life", "run_weeks"]
+
+_START = datetime(2026, 3, 2, 18, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class _Topic:
+    tell: tuple[str, ...]
+    change: tuple[str, ...]
+    end: tuple[str, ...]
+    ask: tuple[str, ...]
+    values: tuple[str, ...]
+
+
+def _topic(tell: str, change: str, end: str, ask: str, values: str) -> _Topic:
+    return _Topic(*(tuple(p for p in part.split("|") if p) for part in (tell, change, end, ask, values)))
+
+
+_TOPICS = {
+    "city": _topic(
+        "I live in {}.|My home is in {}.|I'm based in {}.",
+        "I moved to {} last weekend.|We've moved, I live in {} now.|Since Monday my home is in {}.",
+        "",
+        "Where do I live?|Which city is my home?",
+        "Porto|Bergen|Kyoto|Quito|Leeds|Tartu|Split|Ghent",
+    ),
+    "job": _topic(
+        "I work as a {}.|I'm a {}.|My job is {}.",
+        "I changed jobs, I work as a {} now.|I'm a {} now.|My new job is {}.",
+        "I lost my job.|I quit my job.",
+        "What do I do for a living?|What is my job?",
+        "welder|florist|surveyor|dentist|archivist|beekeeper|baker|tutor",
+    ),
+    "car": _topic(
+        "I drive a {}.|My car is a {}.",
+        "I drive a {} now.|My new car is a {}.|I sold the car and drive a {} now.",
+        "I sold the car.|I no longer have a car.",
+        "Which car do I drive?|What is my car?",
+        "Volvo|Skoda|Honda|Citroen|Mazda|Subaru|Fiat|Lancia",
+    ),
+    "drink": _topic(
+        "My favourite drink is {}.",
+        "My favourite drink is {} now.|No, I meant my favourite drink is {}.",
+        "",
+        "What is my favourite drink?",
+        "cocoa|espresso|kombucha|lemonade|matcha|cider|kefir|chai",
+    ),
+    "gym": _topic(
+        "My gym is on {}.|I go to the gym on {}.",
+        "My gym moved to {}.|My gym is on {} now.",
+        "",
+        "Where is my gym?|On which street is my gym?",
+        "Elm Street|Hill Road|Mill Lane|Park Row|Dock Street|Bell Yard|Oak Avenue|Fern Walk",
+    ),
+    "doctor": _topic(
+        "My doctor is Dr. {}.",
+        "My doctor is Dr. {} now.|I changed doctors, my doctor is Dr. {}.",
+        "",
+        "Who is my doctor?",
+        "Weber|Okafor|Lindgren|Marsh|Ferrari|Novak|Sato|Burke",
+    ),
+    "partner": _topic(
+        "My partner is called {}.|I'm engaged to {}.",
+        "My new partner is called {}.",
+        "We broke up.",
+        "What is my partner called?|Who is my partner?",
+        "Ines|Tariq|Bruno|Yuki|Oksana|Mateo|Freya|Idris",
+    ),
+    "phone": _topic(
+        "My phone is a {}.|I have a {} phone.",
+        "My phone is a {} now.|I switched phones, my phone is a {}.",
+        "",
+        "Which phone do I have?|What is my phone?",
+        "Pixel 6|iPhone 12|Galaxy S9|Fairphone 4|Nokia 3310|Xperia 5|Moto G7|OnePlus 8",
+    ),
+    "meeting": _topic(
+        "Our team meeting is on {}.|The team meeting is on {}.",
+        "They moved the team meeting to {}.|The team meeting is on {} now.",
+        "The team meeting was cancelled for good.",
+        "On which day is the team meeting?|When is our team meeting?",
+        "Monday|Tuesday|Wednesday|Thursday|Friday",
+    ),
+    "school": _topic(
+        "My daughter goes to {}.",
+        "My daughter goes to {} now.|My daughter switched schools, she goes to {} now.",
+        "",
+        "Which school does my daughter go to?",
+        "Oak Primary|Cedar Academy|Hill School|Saint Brendan|Lime Tree College|Fir Grove|Elm House|North Gate School",
+    ),
+    "hobby": _topic(
+        "I play the {}.|I'm learning the {}.",
+        "I play the {} now.",
+        "I stopped playing the {old}.|I no longer play the {old}.",
+        "Which instrument do I play?",
+        "cello|oboe|banjo|harp|flute|tuba|viola|organ",
+    ),
+    "diet": _topic(
+        "My diet is {}.|I'm on a {} diet.",
+        "My diet is {} now.|I changed my diet, it's {} now.",
+        "",
+        "What is my diet?|Which diet am I on?",
+        "vegan|keto|Mediterranean|pescatarian|low-carb|raw|paleo|macrobiotic",
+    ),
+    "landlord": _topic(
+        "My landlord is {}.",
+        "My landlord is {} now.|We have a new landlord, my landlord is {}.",
+        "",
+        "Who is my landlord?",
+        "Mr. Costa|Ms. Prado|Mr. Holm|Mrs. Iyer|Mr. Duval|Ms. Kaur|Mr. Stone|Mrs. Abe",
+    ),
+    "flight": _topic(
+        "My flight to Oslo leaves at {}.|The flight to Oslo leaves at {}.",
+        "They moved it: the flight to Oslo leaves at {} now.|My flight to Oslo now leaves at {}.",
+        "I cancelled the flight to Oslo.",
+        "When does my flight to Oslo leave?",
+        "06:10|07:45|09:20|11:35|14:05|16:50|18:25|20:40",
+    ),
+    "wifi": _topic(
+        "My wifi password is {}.|The password of my wifi is {}.",
+        "I changed the wifi password, my wifi password is {} now.|My wifi password is {} now.",
+        "",
+        "What is my wifi password?",
+        "plum77|otter42|cedar19|quilt83|lemon64|tiger25|basil90|cobra31",
+    ),
+    "office": _topic(
+        "My office is in {}.|My office is at {}.",
+        "My office moved to {}.|They relocated my office to {}.",
+        "",
+        "Where is my office?",
+        "Sintra|Cascais|Almada|Oeiras|Loures|Amadora|Setubal|Evora",
+    ),
+}
+_FRIENDS = ("Petra", "Hamid", "Lucia", "Anton", "Noor", "Gael")
+_FRIEND = {
+    "city": "My friend {f} lives in {v}.", "job": "My friend {f} works as a {v}.", "car": "My friend {f} drives a {v}.",
+    "gym": "My friend {f}'s gym is on {v}.", "doctor": "My friend {f}'s doctor is Dr. {v}.", "phone": "My friend {f} has a {v} phone.",
+    "office": "My friend {f}'s office is in {v}.", "hobby": "My friend {f} plays the {v}.", "diet": "My friend {f}'s diet is {v}.",
+}  # fmt: skip
+_IF = {
+    "city": "If I lived in {v}, I would cycle more.", "car": "I would love to drive a {v} one day.", "job": "Imagine I worked as a {v}.",
+    "city2": "My brother said I should move to {v}.", "drink": "Would you order {v} for me?", "office": "Maybe my office moves to {v} one day.",
+    "phone": "I might buy a {v} next year.",
+}  # fmt: skip
+_IDLE = (
+    "How was your day?",
+    "Nice weather today!",
+    "Haha, good one.",
+    "What is the capital of Peru?",
+    "ok, thanks",
+    "I slept badly.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question after a week: the topic, the value that holds (empty when it was ended),
+    and the values that no longer do. ``turn`` is the one that changed it."""
+
+    topic: str
+    week: int
+    question: str
+    now: str
+    stale: tuple[str, ...]
+    turn: str
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One person's weeks: turns, and what is asked after each week."""
+
+    seed: int
+    weeks: tuple[tuple[Said, ...], ...]
+    asked: tuple[tuple[Asked, ...], ...]
+
+    @property
+    def changes(self) -> int:
+        """How many changes it has."""
+        return sum(a.changed for week in self.asked for a in week)
+
+
+def make_life(seed: int, weeks: int = 4, a_week: int = 10) -> Life:
+    """A life with ``a_week`` changes a week; equal seeds make equal lives."""
+    draw = random.Random(seed)  # noqa: S311 - a generator of tests
+    values = {name: draw.sample(t.values, len(t.values)) for name, t in _TOPICS.items()}
+    now: dict[str, str] = {}
+    past: dict[str, list[str]] = {name: [] for name in _TOPICS}
+    told: list[tuple[Said, ...]] = []
+    asked: list[tuple[Asked, ...]] = []
+    for week in range(weeks):
+        lines: list[tuple[str, str, bool]] = []
+        changing = draw.sample(sorted(_TOPICS), min(a_week, len(_TOPICS)))
+        if week == 0:
+            for name in _TOPICS:
+                now[name] = values[name].pop()
+                lines.append((name, draw.choice(_TOPICS[name].tell).format(now[name]), False))
+            draw.shuffle(lines)
+        for name in changing:
+            lines.append((name, _changed(name, draw, values, now, past), True))
+        turns, last = _week(seed, week, lines, draw, now, past)
+        told.append(turns)
+        live = [n for n in _TOPICS if n not in changing]
+        asked.append(
+            tuple(
+                Asked(
+                    n,
+                    week + 1,
+                    draw.choice(_TOPICS[n].ask),
+                    now[n],
+                    tuple(v for v in past[n] if v != now[n]),
+                    last.get(n, ""),
+                    n in changing,
+                )
+                for n in (*changing, *live)
+            )
+        )
+    return Life(seed, tuple(told), tuple(asked))
+
+
+def _changed(
+    name: str, draw: random.Random, values: dict[str, list[str]], now: dict[str, str], past: dict[str, list[str]]
+) -> str:
+    topic, old = _TOPICS[name], now[name]
+    if old:
+        past[name].append(old)
+    if topic.end and old and draw.random() < 0.2:
+        now[name] = ""
+        return draw.choice(topic.end).format(old=old)
+    if not values[name]:
+        values[name] = [v for v in topic.values if v != old]
+        draw.shuffle(values[name])
+    now[name] = values[name].pop()
+    past[name] = [v for v in past[name] if v != now[name]]
+    return draw.choice(topic.change if old else topic.tell).format(now[name])
+
+
+def _week(
+    seed: int,
+    week: int,
+    lines: Sequence[tuple[str, str, bool]],
+    draw: random.Random,
+    now: dict[str, str],
+    past: dict[str, list[str]],
+) -> tuple[tuple[Said, ...], dict[str, str]]:
+    texts: list[tuple[str, str]] = []
+    for name, text, _ in lines:
+        texts.append((name, text))
+        chance = draw.random()
+        other = draw.choice(sorted(_FRIEND))
+        free = [v for v in _TOPICS[other].values if v != now.get(other) and v not in past[other]]
+        if chance < 0.3 and free:
+            texts.append(("", _FRIEND[other].format(f=draw.choice(_FRIENDS), v=draw.choice(free))))
+        elif chance < 0.5:
+            kind = draw.choice(sorted(_IF))
+            topic = kind.rstrip("2")
+            free = [v for v in _TOPICS[topic].values if v != now.get(topic) and v not in past[topic]]
+            texts.append(("", _IF[kind].format(v=draw.choice(free)) if free else draw.choice(_IDLE)))
+        elif chance < 0.7:
+            texts.append(("", draw.choice(_IDLE)))
+    start = _START + timedelta(days=7 * week)
+    said: list[Said] = []
+    last: dict[str, str] = {}
+    for i, (name, text) in enumerate(texts):
+        at = start + timedelta(days=i * 5 // max(1, len(texts)), minutes=3 * i)
+        said.append(Said(text, Role.USER, at, id=f"{week}:{i}"))
+        if name:
+            last[name] = turn_id(f"{seed}-{week}", f"{week}:{i}")
+    return tuple(said), last
+
+
+async def run_weeks(
+    seeds: Sequence[int],
+    recipe: str,
+    embedder: Embedder | None,
+    *,
+    model: ChatModel | None = None,
+    sample: int = 0,
+    note: Callable[[int, int], None] = lambda done, total: None,
+) -> dict[str, Any]:
+    """Play the lives through a recipe, without a model that writes. Rates by week: ``stale``
+    (a given-up value stands as true), ``found`` (the one that holds is found), ``retired``
+    (a fact that holds is taken for over), ``time`` of an edit in ms. With a ``model`` a
+    seeded ``sample`` of the changes is answered."""
+    rows: list[dict[str, Any]] = []
+    every = [(s, a) for s in seeds for a in [x for w in make_life(s).asked for x in w] if a.changed]
+    chosen = set(random.Random(7).sample(range(len(every)), min(sample, len(every)))) if sample else set[int]()  # noqa: S311
+    wanted = {(every[i][0], every[i][1].week, every[i][1].topic) for i in chosen}
+    for done, seed in enumerate(seeds, 1):
+        life = make_life(seed)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            clock = FixedClock(_START)
+            async with Memory.open(
+                Path(folder) / "m.db",
+                user="eval",
+                recipe=recipe,
+                model=model or "none",
+                embedder=embedder or "none",
+                clock=clock,
+            ) as memory:
+                for week, turns in enumerate(life.weeks):
+                    for turn in turns:
+                        clock.at = turn.at or clock.at
+                        await memory.remember([turn], session=f"{seed}-{week}", owed=True)
+                        await memory.ingest.drain(memory.scope, "weeks", kinds=_kinds(recipe, model))
+                    clock.at = _START + timedelta(days=7 * week + 6)
+                    for asked in life.asked[week]:
+                        row = await _judged(memory, recipe, asked)
+                        if model is not None and (seed, asked.week, asked.topic) in wanted and asked.changed:
+                            row["answer"] = await _answer(memory, asked.question)
+                            row["right"] = _right(row["answer"], asked)
+                        rows.append(
+                            {"seed": seed, "week": asked.week, "topic": asked.topic, "changed": asked.changed, **row}
+                        )
+        note(done, len(seeds))
+    return {
+        "recipe": recipe,
+        "lives": len(seeds),
+        "changes": sum(r["changed"] for r in rows),
+        "weeks": _table(rows),
+        "rows": rows,
+    }
+
+
+def _kinds(recipe: str, model: ChatModel | None) -> tuple[str, ...]:
+    """Notes are made by the rule here, so that a model only answers."""
+    return ("graph", "mend") if model is not None and recipe != "conditional" else ()
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    weeks = sorted({r["week"] for r in rows})
+    out: list[dict[str, Any]] = []
+    for week in (*weeks, 0):
+        part = [r for r in rows if week in {0, r["week"]}]
+        changed = [r for r in part if r["changed"]]
+        line: dict[str, Any] = {"week": week or "all", "changes": len(changed)}
+        for name, values, groups in (
+            ("stale", [r["stale"] for r in changed], changed),
+            (
+                "found",
+                [r["found"] for r in changed if r["found"] is not None],
+                [r for r in changed if r["found"] is not None],
+            ),
+            (
+                "retired",
+                [r["retired"] for r in part if r["retired"] is not None],
+                [r for r in part if r["retired"] is not None],
+            ),
+            ("right", [r["right"] for r in changed if "right" in r], [r for r in changed if "right" in r]),
+        ):
+            if values:
+                found = interval([float(v) for v in values], [str(r["seed"]) for r in groups])
+                line[name] = [round(found.mean, 4), round(found.low, 4), round(found.high, 4), len(values)]
+        out.append(line)
+    return out
+
+
+async def _judged(memory: Memory, recipe: str, asked: Asked) -> dict[str, Any]:
+    del recipe
+    found = (await memory.recall(asked.question, memory.parts.recipe.evidence, log=False)).kept
+    before = [e for e in found if asked.turn not in e.record.provenance.turns or len(e.record.provenance.turns) > 1]
+    stale = any(_given(e, v) for v in asked.stale for e in before)
+    now = any(_given(e, asked.now) for e in found) if asked.now else None
+    over = [
+        e
+        for e in found
+        if asked.now
+        and fold(asked.now) in fold(e.text)
+        and not _given(e, asked.now)
+        and asked.turn in e.record.provenance.turns
+    ]
+    return {"stale": stale, "found": now, "retired": bool(over) if asked.now else None}
+
+
+def _given(piece: Evidence, value: str) -> bool:
+    """Whether a piece gives a value of the user as true now; what is said of a friend or
+    only supposed is not the user's."""
+    text = fold(piece.text)
+    if fold(value) not in text or piece.stale is not None:
+        return False
+    if any(
+        mark in text
+        for mark in ("friend", "if i ", "i would", "imagine", "said i should", "would you", "maybe", "i might")
+    ):
+        return False
+    return not any(fold(value) in fold(e) for e in piece.ended)
+
+
+async def _answer(memory: Memory, question: str) -> str:
+    assistant = Assistant(memory, private=True)
+    try:
+        return (await assistant.reply(question)).text
+    finally:
+        assistant.private = False
+
+
+def _right(answer: str, asked: Asked) -> bool:
+    """The value that holds is in the answer and no other of its kind as the present one; for
+    what has ended, no old value stands there as true."""
+    said = fold(answer)
+    old = [v for v in asked.stale if fold(v) in said]
+    if asked.now:
+        return fold(asked.now) in said and (not old or "no longer" in said or "was" in said or "used to" in said)
+    hedged = any(
+        w in said
+        for w in (
+            "no longer",
+            "not ",
+            "n't",
+            "any more",
+            "anymore",
+            "sold",
+            "ended",
+            "broke",
+            "cancel",
+            "lost",
+            "quit",
+            "stopped",
+            "unknown",
+        )
+    )
+    return not old or hedged

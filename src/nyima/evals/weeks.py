@@ -219,12 +219,11 @@ def make_life(seed: int, weeks: int = 4, a_week: int = 10) -> Life:
         lines: list[tuple[str, str, bool]] = []
         changing = draw.sample(sorted(_TOPICS), min(a_week, len(_TOPICS)))
         if week == 0:
-            for name in _TOPICS:
+            for name, topic in _TOPICS.items():
                 now[name] = values[name].pop()
-                lines.append((name, draw.choice(_TOPICS[name].tell).format(now[name]), False))
+                lines.append((name, draw.choice(topic.tell).format(now[name]), False))
             draw.shuffle(lines)
-        for name in changing:
-            lines.append((name, _changed(name, draw, values, now, past), True))
+        lines += [(name, _changed(name, draw, values, now, past), True) for name in changing]
         turns, last = _week(seed, week, lines, draw, now, past)
         told.append(turns)
         live = [n for n in _TOPICS if n not in changing]

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from nyima.domain.text import content_words
 from nyima.engines.graph.phrases import ARTICLES, at_preposition, bare_noun, owned, value_of, without_moment
-from nyima.engines.graph.schema import label_of, single
+from nyima.engines.graph.schema import LABELS, label_of, single
 from nyima.engines.graph.statement import Statement
 
 __all__ = ["WEEKDAY", "copula", "exists_there"]
 
+_PEOPLE = frozenset({"Spouse", "Colleague/Friends", "Teacher/Student"})
 _JOB = re.compile(
     r"(?:er|or|ist|ian|nurse|chef|cook|pilot|guard|clerk|judge|vet|student|monk|nun|maid|smith|ary|ect|man|woman|agent)s?$"
 )
@@ -41,6 +42,9 @@ def copula(base: Statement, subject: str, rest: str) -> list[Statement]:
     value = value_of(rest)
     called = re.match(r"^(?:called|named) (.+)$", value)
     if called:
+        known = LABELS.get(label_of(noun.lower().replace(" ", "_"))) if noun is not None else None
+        if known is not None and known.single and known.subclass in _PEOPLE:
+            return [replace(base, head=owner, label=known.name, tail=called[1], single=True)]
         return [replace(base, head=subject, label="name", tail=called[1], single=True)]
     if re.match(r"^born\b", rest):
         return _born(base, subject, rest)
@@ -83,7 +87,13 @@ def _attribute(base: Statement, owner: str, noun: str, subject: str, value: str)
     label = label_of(name)
     if label == "phone" and sum(c.isdigit() for c in value) < 5:
         label = "phone_model"
-    adjective = value.islower() and " " not in value and not any(c.isdigit() for c in value) and label == name
+    adjective = (
+        value.islower()
+        and " " not in value
+        and not any(c.isdigit() for c in value)
+        and label == name
+        and name not in LABELS
+    )
     if adjective and name not in {"diet", "colour", "color"} and not name.startswith(("favourite", "favorite")):
         return [replace(base, head=subject, label="is", tail=value, single=True)]
     return [replace(base, head=owner, label=label, tail=re.sub(r"^(?:a|an) ", "", value), single=True)]
@@ -100,6 +110,11 @@ def _placed(base: Statement, subject: str, preposition: str, value: str) -> list
     tail = value.split(" ", 1)[1] if " " in value else value
     if re.match(WEEKDAY, tail.lower()) and base.moment is None:
         return [replace(base, head=subject, label="takes_place", tail=tail, single=True)]
+    if re.match(r"^(?:my|our) (?:home|house|flat|apartment)$", subject, re.IGNORECASE):
+        return [replace(base, head="user", label="location", tail=tail, single=True)]
+    diet = re.match(r"^(?:a|an|the) ([\w-]+) diet$", tail)
+    if diet:
+        return [replace(base, head=subject, label="diet", tail=diet[1], single=True)]
     if subject == "user" or preposition not in {"in", "at", "on", "near", "behind", "under"}:
         label = label_of(f"be_{preposition}") if preposition == "from" else f"be_{preposition}"
         return [replace(base, head=subject, label=label, tail=tail, single=preposition == "from")]

@@ -19,7 +19,7 @@ from nyima.domain.memory import Claim, Entity, Interval, Provenance, Relation
 from nyima.domain.ports import RecordFilter, Store
 from nyima.domain.text import fold
 from nyima.engines.graph.partitions import Partitions
-from nyima.engines.graph.resolve import ME, Nodes, relation_id, stems
+from nyima.engines.graph.resolve import ME, Nodes, canonical_mention, relation_id, stems
 from nyima.engines.graph.schema import LABELS, label_of, single
 from nyima.engines.graph.statement import Statement
 from nyima.engines.moments import Moment, read_moment
@@ -252,6 +252,9 @@ class Editor:
         """Retire what the statement ends, and keep that it was ended."""
         if self.turn.origin is Origin.DOCUMENT:
             return None
+        subject = await self.nodes.find(canonical_mention(said.head)) if said.head else None
+        if subject is not None:
+            self.nodes.touch(subject.id)
         targets = await self._targets(said)
         if said.replaces:
             targets = [r for r in targets if stems(said.tail) & _called(r)]

@@ -61,7 +61,7 @@ _CHANGES = re.compile(
     re.IGNORECASE,
 )
 _FRONTED = re.compile(
-    r"^((?:on|in|at|for|every|after|before|with|next|last|this|tomorrow|today|tonight|yesterday|the day after tomorrow|"
+    r"^((?:on|in|at|for|since|every|after|before|with|next|last|this|tomorrow|today|tonight|yesterday|the day after tomorrow|"
     r"when|once|during|by|from|as of|near|mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?)\b.{0,70}?)"
     r"(?:,?\s+((?:i|we|they|he|she|my|our|it)\b .+)|(?:,|(?<=day|ays|row|ing|eek|nth|ear))\s+(the\b .+)"
     r"|(?:,|(?<=today)|(?<=tomorrow)|(?<=yesterday))\s+((?-i:[A-Z])\w+ .+))$",
@@ -101,6 +101,9 @@ def statements(text: str, at: datetime, zone: tzinfo) -> list[Statement]:
             rests = (-1,)
         where[number] = list(range(len(found), len(found) + len(made)))
         causes = tuple(clauses[r].text for r in clause.rests if r >= 0)
+        if found and found[-1].replaces and made and made[0].head in {"it", "that"}:
+            label = label_of(re.sub(r"^(?:my|our|the) ", "", found[-1].tail.lower()).replace(" ", "_"))
+            made = [replace(made[0], head=found[-1].head, label=label, single=True)]
         found += [replace(s, rests=rests, causes=causes) for s in made]
     return found
 
@@ -124,6 +127,7 @@ def _parse(clause: Clause, at: datetime, zone: tzinfo) -> list[Statement]:
     text = re.sub(
         r"^when(?:ever)? .{2,50}?,? (?=i (?:always|usually|never|mostly|often) )", "", text, flags=re.IGNORECASE
     )
+    text = re.sub(r"\b(my|our) (?:new|current|present) ", r"\1 ", text, flags=re.IGNORECASE)
     fronted = _FRONTED.match(text)
     if fronted and not re.match(r"^\w+ (?:is|are|was) ", text):
         text = f"{fronted[2] or fronted[3] or fronted[4]} {fronted[1]}"
@@ -186,6 +190,9 @@ def _stated(base: Statement, text: str, at: datetime, zone: tzinfo) -> list[Stat
         )
         if participle and (tokens[0].lower().startswith("ha") or later[0].lower().endswith("ing")):
             tokens = later
+    subject = re.sub(r" (?:now|still|also|always|never|usually|really)$", "", subject)
+    if tokens and not subject and base_form(tokens[0]) == tokens[0].lower():
+        subject = "user"
     if not tokens or not subject:
         return [replace(base, tail=value_of(text))] if worth_a_note(text) else []
     verb = base_form(tokens[0])
@@ -223,13 +230,37 @@ def _verb(base: Statement, subject: str, verb: str, rest: str) -> list[Statement
         label = label_of(verb)
     tail = " ".join(tokens[1:]) if preposition else plain
     if label == "location" and verb == "move":
+        place = value_of(without_moment(tail, moment))
         if not preposition:
             return [replace(base, head=subject)]
-        if moment is not None or re.match(WEEKDAY, tail.lower()):
+        if not place or re.match(WEEKDAY, tail.lower()):
             name = moment.name if moment is not None else tail
             return [replace(base, head=subject, label="takes_place", tail=name, single=True, changes=True)]
+        return [replace(base, head=subject, label=label, tail=place, single=True, changes=True)]
+    there = (
+        re.match(r"^(?:the|my) ([\w ]+?) (?:on|at|in) ((?-i:[A-Z]).+)$", tail, re.IGNORECASE)
+        if label == "go_to"
+        else None
+    )
+    if there:
+        return [
+            replace(
+                base,
+                head=f"my {there[1]}" if subject == "user" else there[1],
+                label="location",
+                tail=there[2],
+                single=True,
+            )
+        ]
+    model = re.match(r"^(?:a|an) (.+) (phone|car)$", tail) if label == "own" else None
+    if model:
+        return [
+            replace(
+                base, head=subject, label="phone_model" if model[2] == "phone" else "car", tail=model[1], single=True
+            )
+        ]
     if verb in {"switch", "change", "replace"} and tail and not preposition:
-        return [replace(base, label="end", tail=tail, ends=True, replaces=True)]
+        return [replace(base, head=subject, label="end", tail=tail, ends=True, replaces=True)]
     if verb == "have" and moment is not None and moment.dated and re.search(r"\bbirthday\b", tail):
         return [
             replace(

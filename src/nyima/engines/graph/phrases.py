@@ -6,6 +6,7 @@ import re
 
 from nyima.domain.text import content_words, words
 from nyima.engines.graph.english import base_form
+from nyima.engines.graph.schema import label_of
 from nyima.engines.moments import Moment
 
 __all__ = [
@@ -34,6 +35,7 @@ ARTICLES = frozenset("a an the my our his her their its some this that these tho
 _PRONOUNS = frozenset("i we he she they it this that there who".split())
 
 
+_ATTRIBUTES = frozenset("password number name code colour color size pin plate".split())
 _TRAIL = re.compile(
     r"[\s,]*\b(?:now|instead|these days|nowadays|any ?more|any longer|at the moment|too|as well|by the way|again|yet again|"
     r"from now on|after all|already|still|though|for now|anyway|currently)\b[\s,.]*$",
@@ -106,6 +108,10 @@ def owned(subject: str) -> tuple[str, str | None]:
         return match[1], match[2]
     match = re.match(r"^(?:my|our) ([\w -]+?)$", subject, re.IGNORECASE)
     if match:
+        parts = match[1].rsplit(" ", 1)
+        compound = len(parts) == 2 and parts[1].lower() in _ATTRIBUTES
+        if compound and label_of(match[1].lower().replace(" ", "_")) == match[1].lower().replace(" ", "_"):
+            return f"my {parts[0]}", parts[1]
         of = re.match(r"^([\w -]+?) of (?:my|our|the) ([\w -]+)$", match[1])
         return (f"my {of[2]}", of[1]) if of else ("user", match[1])
     match = re.match(

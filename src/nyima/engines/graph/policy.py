@@ -32,7 +32,7 @@ class RulePolicy:
     measured in docs/LOG.md. The state is (node, edge, memory)."""
 
     weights: tuple[float, float, float] = (0.2, 0.1, 0.7)
-    threshold: float = 0.3
+    threshold: float = 0.2
     slope: float = 14.0
 
     def include(self, state: Sequence[float]) -> float:

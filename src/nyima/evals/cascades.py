@@ -99,21 +99,22 @@ async def run_cascades(
     *,
     by_hand: bool,
     recipe: str = "default",
-    model: ChatModel | str = "none",
+    models: tuple[ChatModel | None, ChatModel | None] = (None, None),
     note: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
     """Play each case through the shipped path and judge what the question finds.
 
     ``by_hand`` states the facts through ``Memory.relate``; else the turns are read, with a
-    model when there is one. With a model the question is answered, too."""
+    model when there is one. ``models`` answer the question, and write the notes."""
     outcomes: list[Outcome] = []
     for done, case in enumerate(cases, 1):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             clock = FixedClock(case.turns[0][0])
             db = Path(folder) / "case.db"
             async with Memory.open(
-                db, user="eval", recipe=recipe, model=model, embedder=embedder or "none", clock=clock
+                db, user="eval", recipe=recipe, model=models[0] or "none", embedder=embedder or "none", clock=clock
             ) as memory:
+                memory.parts.writer_chat = models[1]
                 await _tell(memory, case, clock, by_hand=by_hand)
                 outcomes.append(await _judge(memory, case))
         note(done, len(cases))
@@ -143,8 +144,6 @@ async def _tell(memory: Memory, case: Cascade, clock: FixedClock, *, by_hand: bo
             for row in (r for r in case.records if r["turn"] == number):
                 clock.forward(seconds=1)
                 made.append(await _by_hand(memory, row, made, stored.turns[0].id))
-        else:
-            await memory.end_session(f"s{number}")
         await memory.drain()
     clock.forward(days=1)
     if case.forget:

@@ -8,11 +8,13 @@ and is the one that holds now found? And is any fact that still holds taken for 
 
 from __future__ import annotations
 
+import json
 import random
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -40,143 +42,12 @@ class _Topic:
     values: tuple[str, ...]
 
 
-def _topic(tell: str, change: str, end: str, ask: str, values: str) -> _Topic:
-    return _Topic(*(tuple(p for p in part.split("|") if p) for part in (tell, change, end, ask, values)))
-
-
-_TOPICS = {
-    "city": _topic(
-        "I live in {}.|My home is in {}.|I'm based in {}.",
-        "I moved to {} last weekend.|We've moved, I live in {} now.|Since Monday my home is in {}.",
-        "",
-        "Where do I live?|Which city is my home?",
-        "Porto|Bergen|Kyoto|Quito|Leeds|Tartu|Split|Ghent",
-    ),
-    "job": _topic(
-        "I work as a {}.|I'm a {}.|My job is {}.",
-        "I changed jobs, I work as a {} now.|I'm a {} now.|My new job is {}.",
-        "I lost my job.|I quit my job.",
-        "What do I do for a living?|What is my job?",
-        "welder|florist|surveyor|dentist|archivist|beekeeper|baker|tutor",
-    ),
-    "car": _topic(
-        "I drive a {}.|My car is a {}.",
-        "I drive a {} now.|My new car is a {}.|I sold the car and drive a {} now.",
-        "I sold the car.|I no longer have a car.",
-        "Which car do I drive?|What is my car?",
-        "Volvo|Skoda|Honda|Citroen|Mazda|Subaru|Fiat|Lancia",
-    ),
-    "drink": _topic(
-        "My favourite drink is {}.",
-        "My favourite drink is {} now.|No, I meant my favourite drink is {}.",
-        "",
-        "What is my favourite drink?",
-        "cocoa|espresso|kombucha|lemonade|matcha|cider|kefir|chai",
-    ),
-    "gym": _topic(
-        "My gym is on {}.|I go to the gym on {}.",
-        "My gym moved to {}.|My gym is on {} now.",
-        "",
-        "Where is my gym?|On which street is my gym?",
-        "Elm Street|Hill Road|Mill Lane|Park Row|Dock Street|Bell Yard|Oak Avenue|Fern Walk",
-    ),
-    "doctor": _topic(
-        "My doctor is Dr. {}.",
-        "My doctor is Dr. {} now.|I changed doctors, my doctor is Dr. {}.",
-        "",
-        "Who is my doctor?",
-        "Weber|Okafor|Lindgren|Marsh|Ferrari|Novak|Sato|Burke",
-    ),
-    "partner": _topic(
-        "My partner is called {}.|I'm engaged to {}.",
-        "My new partner is called {}.",
-        "We broke up.",
-        "What is my partner called?|Who is my partner?",
-        "Ines|Tariq|Bruno|Yuki|Oksana|Mateo|Freya|Idris",
-    ),
-    "phone": _topic(
-        "My phone is a {}.|I have a {} phone.",
-        "My phone is a {} now.|I switched phones, my phone is a {}.",
-        "",
-        "Which phone do I have?|What is my phone?",
-        "Pixel 6|iPhone 12|Galaxy S9|Fairphone 4|Nokia 3310|Xperia 5|Moto G7|OnePlus 8",
-    ),
-    "meeting": _topic(
-        "Our team meeting is on {}.|The team meeting is on {}.",
-        "They moved the team meeting to {}.|The team meeting is on {} now.",
-        "The team meeting was cancelled for good.",
-        "On which day is the team meeting?|When is our team meeting?",
-        "Monday|Tuesday|Wednesday|Thursday|Friday",
-    ),
-    "school": _topic(
-        "My daughter goes to {}.",
-        "My daughter goes to {} now.|My daughter switched schools, she goes to {} now.",
-        "",
-        "Which school does my daughter go to?",
-        "Oak Primary|Cedar Academy|Hill School|Saint Brendan|Lime Tree College|Fir Grove|Elm House|North Gate School",
-    ),
-    "hobby": _topic(
-        "I play the {}.|I'm learning the {}.",
-        "I play the {} now.",
-        "I stopped playing the {old}.|I no longer play the {old}.",
-        "Which instrument do I play?",
-        "cello|oboe|banjo|harp|flute|tuba|viola|organ",
-    ),
-    "diet": _topic(
-        "My diet is {}.|I'm on a {} diet.",
-        "My diet is {} now.|I changed my diet, it's {} now.",
-        "",
-        "What is my diet?|Which diet am I on?",
-        "vegan|keto|Mediterranean|pescatarian|low-carb|raw|paleo|macrobiotic",
-    ),
-    "landlord": _topic(
-        "My landlord is {}.",
-        "My landlord is {} now.|We have a new landlord, my landlord is {}.",
-        "",
-        "Who is my landlord?",
-        "Mr. Costa|Ms. Prado|Mr. Holm|Mrs. Iyer|Mr. Duval|Ms. Kaur|Mr. Stone|Mrs. Abe",
-    ),
-    "flight": _topic(
-        "My flight to Oslo leaves at {}.|The flight to Oslo leaves at {}.",
-        "They moved it: the flight to Oslo leaves at {} now.|My flight to Oslo now leaves at {}.",
-        "I cancelled the flight to Oslo.",
-        "When does my flight to Oslo leave?",
-        "06:10|07:45|09:20|11:35|14:05|16:50|18:25|20:40",
-    ),
-    "wifi": _topic(
-        "My wifi password is {}.|The password of my wifi is {}.",
-        "I changed the wifi password, my wifi password is {} now.|My wifi password is {} now.",
-        "",
-        "What is my wifi password?",
-        "plum77|otter42|cedar19|quilt83|lemon64|tiger25|basil90|cobra31",
-    ),
-    "office": _topic(
-        "My office is in {}.|My office is at {}.",
-        "My office moved to {}.|They relocated my office to {}.",
-        "",
-        "Where is my office?",
-        "Sintra|Cascais|Almada|Oeiras|Loures|Amadora|Setubal|Evora",
-    ),
-}
-_FRIENDS = ("Petra", "Hamid", "Lucia", "Anton", "Noor", "Gael")
-_FRIEND = {
-    "city": "My friend {f} lives in {v}.", "job": "My friend {f} works as a {v}.", "car": "My friend {f} drives a {v}.",
-    "gym": "My friend {f}'s gym is on {v}.", "doctor": "My friend {f}'s doctor is Dr. {v}.", "phone": "My friend {f} has a {v} phone.",
-    "office": "My friend {f}'s office is in {v}.", "hobby": "My friend {f} plays the {v}.", "diet": "My friend {f}'s diet is {v}.",
-}  # fmt: skip
-_IF = {
-    "city": "If I lived in {v}, I would cycle more.", "car": "I would love to drive a {v} one day.", "job": "Imagine I worked as a {v}.",
-    "city2": "My brother said I should move to {v}.", "drink": "Would you order {v} for me?", "office": "Maybe my office moves to {v} one day.",
-    "phone": "I might buy a {v} next year.",
-}  # fmt: skip
-_IDLE = (
-    "How was your day?",
-    "Nice weather today!",
-    "Haha, good one.",
-    "What is the capital of Peru?",
-    "ok, thanks",
-    "I slept badly.",
-)
+_DATA = json.loads((resources.files("nyima") / "evals" / "lives.json").read_text("utf-8"))
+_TOPICS = {name: _Topic(**{k: tuple(v) for k, v in row.items()}) for name, row in _DATA["topics"].items()}
+_FRIENDS: tuple[str, ...] = tuple(_DATA["friends"])
+_FRIEND: dict[str, str] = _DATA["friend"]
+_IF: dict[str, str] = _DATA["supposed"]
+_IDLE: tuple[str, ...] = tuple(_DATA["idle"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ def read_image(path: Path) -> list[str]:
     is no picture, ConfigError when the package is missing."""
     try:
         from rapidocr import RapidOCR
+        from rapidocr.utils.load_image import LoadImageError
     except ImportError as error:
         raise ConfigError("screenshots need the rapidocr package: pip install 'nyima[ocr]'") from error
     try:
@@ -64,7 +65,7 @@ def read_image(path: Path) -> list[str]:
         raise InputError(f"{path} is no picture that can be read: give a PNG, JPEG, GIF, BMP, WebP or TIFF file")
     try:
         found: Any = RapidOCR(params={"Global.log_level": "error"})(data)
-    except Exception as error:
+    except (LoadImageError, OSError, ValueError, RuntimeError, TypeError) as error:
         raise InputError(f"{path} cannot be read as a picture: {error}: save it again as PNG") from error
     texts, scores = found.txts or (), found.scores or ()
     return [t for t, score in zip(texts, scores, strict=True) if score >= _SURE and t.strip()]

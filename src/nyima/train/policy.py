@@ -17,7 +17,7 @@ from nyima.engines.graph.policy import Policy
 from nyima.engines.graph.walk import walk
 from nyima.errors import InputError
 
-__all__ = ["Adam", "Example", "Reward", "backward", "reinforce", "warm_start"]
+__all__ = ["Adam", "Example", "Gradient", "Reward", "backward", "reinforce", "warm_start"]
 
 Array = NDArray[np.float64]
 Reward = Callable[["Example", Sequence[Evidence]], Awaitable[float]]
@@ -110,15 +110,21 @@ def warm_start(
     return policy
 
 
+@dataclass(frozen=True, slots=True)
+class Gradient:
+    """How the second stage goes: the paper's 100 episodes, rate and discount."""
+
+    episodes: int = 100
+    rate: float = 0.001
+    discount: float = 0.99
+    seed: int = 0
+
+
 async def reinforce(
     policy: Policy,
     examples: Sequence[Example],
     reward: Reward,
-    *,
-    episodes: int = 100,
-    rate: float = 0.001,
-    discount: float = 0.99,
-    seed: int = 0,
+    stage: Gradient,
     note: Callable[[int, float], None] = lambda episode, total: None,
 ) -> Policy:
     """Learn from what the answer gains: an episode walks one question with sampled actions;
@@ -126,9 +132,9 @@ async def reinforce(
     with its discounted return, less the mean return of the episodes before."""
     if not examples:
         raise InputError("there are no questions to learn from: give examples")
-    draw, adam = np.random.default_rng(seed), Adam(rate)
+    draw, adam = np.random.default_rng(stage.seed), Adam(stage.rate)
     usual = 0.0
-    for episode in range(episodes):
+    for episode in range(stage.episodes):
         example = examples[int(draw.integers(len(examples)))]
         kept, visits = walk(example.pieces, policy, draw.random)
         if not visits:
@@ -138,7 +144,7 @@ async def reinforce(
         returns = np.zeros(len(visits))
         after = 0.0
         for i in range(len(visits) - 1, -1, -1):
-            after = gains[i] + discount * after
+            after = gains[i] + stage.discount * after
             returns[i] = after
         states = np.asarray([v.state for v in visits])
         actions = np.asarray([v.action for v in visits])

@@ -55,7 +55,7 @@ class QuoteReward:
     """Without a model: the share of the answer's words that the memories hold, less a small
     price for each token that they take; the memories are the answer."""
 
-    price: float = 0.002
+    price: float = 0.0005
 
     async def __call__(self, example: Example, chosen: Sequence[Evidence]) -> float:
         """The share of the answer's content words, less the price."""

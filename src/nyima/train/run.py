@@ -15,7 +15,7 @@ from nyima.errors import InputError
 from nyima.evals.selection import selection_rows
 from nyima.memory import Memory
 from nyima.policies import Version, current, keep
-from nyima.train.policy import Example, Reward, reinforce, warm_start
+from nyima.train.policy import Example, Gradient, Reward, reinforce, warm_start
 from nyima.train.rewards import AnswerReward, QuoteReward
 from nyima.train.samples import Asked, dense_ranking, longmemeval_examples, own_examples, realmem_examples
 
@@ -97,7 +97,7 @@ async def learn(
 
     if plan.gradient:
         policy = await reinforce(
-            policy, examples, reward, episodes=plan.gradient, rate=plan.rate, seed=plan.seed, note=gradient_note
+            policy, examples, reward, Gradient(plan.gradient, plan.rate, seed=plan.seed), gradient_note
         )
         stages["policy gradient"] = (policy, returns)
     return stages

@@ -229,6 +229,42 @@ def _verb(base: Statement, subject: str, verb: str, rest: str) -> list[Statement
     if preposition and label == f"{verb}_{preposition}" and label_of(verb) in _TIMED and moment is not None:
         label = label_of(verb)
     tail = " ".join(tokens[1:]) if preposition else plain
+    if (placed := _placed_by(base, subject, verb, (label, preposition, tail))) is not None:
+        return placed
+    if verb in {"switch", "change", "replace"} and tail and not preposition:
+        return [replace(base, head=subject, label="end", tail=tail, ends=True, replaces=True)]
+    if verb == "have" and moment is not None and moment.dated and re.search(r"\bbirthday\b", tail):
+        return [
+            replace(
+                base,
+                head=subject,
+                label="birthday",
+                tail=re.sub(r"^.*?\bbirthday\b(?: on)? ?", "", value_of(rest)) or moment.name,
+                single=True,
+            )
+        ]
+    timed = label in _TIMED
+    if timed and (moment is None or subject == "user"):
+        thing = value_of(without_moment(rest, moment)).replace(" ", "_").lower()
+        label = f"{verb}_{thing}" if moment is not None and thing and not moment.dated else verb
+        if moment is not None and not moment.dated:
+            return [replace(base, head=subject, label=label, tail=moment.name, single=True)]
+    elif timed and moment is not None:
+        return [replace(base, head=subject, label=label, tail=moment.name, single=True, event=label != "expires")]
+    if moment is not None and moment.dated and _is_event(verb, moment):
+        head = event_name(subject, verb, preposition, tail)
+        event = replace(base, head=head, label="takes_place", tail=moment.name, single=True, event=True)
+        about = [replace(base, head=subject, label=label, tail=tail)] if tail and label in {"travel", "booked"} else []
+        return [event, *about]
+    if label == "car" and not re.match(r"(?:a|an|the|my|our) (?!lot\b|bit\b|few\b)", tail):
+        label = verb
+    return _objects(base, subject, verb, label, tail or plain)
+
+
+def _placed_by(base: Statement, subject: str, verb: str, found: tuple[str, str, str]) -> list[Statement] | None:
+    """``my gym moved to Hill Road``, ``I go to the gym on Hill Road``, ``I have a Pixel phone``."""
+    label, preposition, tail = found
+    moment = base.moment
     if label == "location" and verb == "move":
         place = value_of(without_moment(tail, moment))
         if not preposition:
@@ -259,34 +295,7 @@ def _verb(base: Statement, subject: str, verb: str, rest: str) -> list[Statement
                 base, head=subject, label="phone_model" if model[2] == "phone" else "car", tail=model[1], single=True
             )
         ]
-    if verb in {"switch", "change", "replace"} and tail and not preposition:
-        return [replace(base, head=subject, label="end", tail=tail, ends=True, replaces=True)]
-    if verb == "have" and moment is not None and moment.dated and re.search(r"\bbirthday\b", tail):
-        return [
-            replace(
-                base,
-                head=subject,
-                label="birthday",
-                tail=re.sub(r"^.*?\bbirthday\b(?: on)? ?", "", value_of(rest)) or moment.name,
-                single=True,
-            )
-        ]
-    timed = label in _TIMED
-    if timed and (moment is None or subject == "user"):
-        thing = value_of(without_moment(rest, moment)).replace(" ", "_").lower()
-        label = f"{verb}_{thing}" if moment is not None and thing and not moment.dated else verb
-        if moment is not None and not moment.dated:
-            return [replace(base, head=subject, label=label, tail=moment.name, single=True)]
-    elif timed and moment is not None:
-        return [replace(base, head=subject, label=label, tail=moment.name, single=True, event=label != "expires")]
-    if moment is not None and moment.dated and _is_event(verb, moment):
-        head = event_name(subject, verb, preposition, tail)
-        event = replace(base, head=head, label="takes_place", tail=moment.name, single=True, event=True)
-        about = [replace(base, head=subject, label=label, tail=tail)] if tail and label in {"travel", "booked"} else []
-        return [event, *about]
-    if label == "car" and not re.match(r"(?:a|an|the|my|our) (?!lot\b|bit\b|few\b)", tail):
-        label = verb
-    return _objects(base, subject, verb, label, tail or plain)
+    return None
 
 
 def _objects(base: Statement, subject: str, verb: str, label: str, tail: str) -> list[Statement]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nyima.interfaces.cli import evaluate_runs, evaluate_sets
+from nyima.interfaces.cli import evaluate_graph, evaluate_runs, evaluate_sets
 from nyima.interfaces.cli.common import Common, command, console, ensure_packs
 
 if TYPE_CHECKING:
@@ -75,4 +75,5 @@ def add_to(app: typer.Typer) -> None:
     command(group, "retrieval", "nyima eval retrieval locomo locomo10.json --limit 2")(retrieval)
     evaluate_runs.add_to(group)
     evaluate_sets.add_to(group)
+    evaluate_graph.add_to(group)
     app.add_typer(group, name="eval")

@@ -11,14 +11,13 @@ from nyima.domain.changes import Add, Change, Delta, Erase, Retire, Revise
 from nyima.domain.conversation import Role, Scope, Turn
 from nyima.domain.memory import Entity, Interval, MemoryRecord, Note, ProfileFact, Relation, Summary
 from nyima.domain.ports import Clock, Job, RecordFilter, Store, Written
-from nyima.domain.text import content_words, fold, sentences
+from nyima.domain.text import fold, sentences
 from nyima.engines.labels import mentions, values_of
+from nyima.engines.needles import needles_of, repeats
 from nyima.engines.strategies.common import follow_up
 
 __all__ = ["Cascade", "Receipt"]
 
-_SHARED_WORDS = 1
-_NEEDLE = 24
 _LEAST_VALUE = 5
 _MOST_NEEDLES = 2_000
 _WRITER_OF = {
@@ -79,7 +78,8 @@ class Cascade:
         for record in todo:
             change = ends[record.id]
             successor = change.successor if isinstance(change, Revise) else None
-            changes += await self._siblings(scope, record, values.get(record.id, ""), successor, handled)
+            names = await self._names(scope, written.delta, successor)
+            changes += await self._siblings(scope, record, values.get(record.id, ""), (successor, names), handled)
             more, owed = await self._stating(scope, record, values.get(record.id, ""), handled)
             changes, jobs = changes + more, jobs + owed
         while todo:
@@ -110,11 +110,17 @@ class Cascade:
         return replace(record, id=id, recorded=Interval(now), stale=True, supersedes=record.id)
 
     async def _siblings(
-        self, scope: Scope, record: MemoryRecord, value: str, successor: MemoryRecord | None, handled: set[str]
+        self,
+        scope: Scope,
+        record: MemoryRecord,
+        value: str,
+        after: tuple[MemoryRecord | None, Mapping[str, str]],
+        handled: set[str],
     ) -> list[Change]:
         """A profile fact and a relation that state one claim change together."""
         if record.claim is None or not value:
             return []
+        successor, names = after
         where = RecordFilter(claims=(record.claim,))
         others = [r for r in await self.store.records(scope, where) if r.kind != record.kind and r.id not in handled]
         values = await values_of(self.store, scope, others)
@@ -123,18 +129,23 @@ class Cascade:
             if fold(values.get(other.id, "")) != fold(value):
                 continue
             handled.add(other.id)
-            if isinstance(other, ProfileFact) and isinstance(successor, Relation):
-                named = await self.store.records(scope, RecordFilter(ids=(successor.tail,)))
-                name = named[0].name if named and isinstance(named[0], Entity) else ""
-                if name:
-                    new = replace(
-                        other, id=f"f-{successor.id[2:]}", value=name, provenance=successor.provenance,
-                        valid=successor.valid, recorded=Interval(now), supersedes=other.id,
-                    )  # fmt: skip
-                    changes.append(Revise(other.id, new, "its claim has changed"))
-                    continue
-            changes.append(Retire(other.id, max(now, other.valid.since), "its claim has changed"))
+            name = names.get(successor.tail, "") if isinstance(successor, Relation) else ""
+            if isinstance(other, ProfileFact) and successor is not None and name:
+                new = replace(
+                    other, id=f"f-{successor.id[2:]}", value=name, provenance=successor.provenance,
+                    valid=successor.valid, recorded=Interval(now), supersedes=other.id,
+                )  # fmt: skip
+                changes.append(Revise(other.id, new, "its claim has changed"))
+            else:
+                changes.append(Retire(other.id, max(now, other.valid.since), "its claim has changed"))
         return changes
+
+    async def _names(self, scope: Scope, delta: Delta, successor: MemoryRecord | None) -> dict[str, str]:
+        """The name of what a relation now points to, new or known."""
+        made = [c.record for c in delta.changes if isinstance(c, Add)]
+        if isinstance(successor, Relation):
+            made += await self.store.records(scope, RecordFilter(ids=(successor.tail,)))
+        return {r.id: r.name for r in made if isinstance(r, Entity)}
 
     async def _stating(
         self, scope: Scope, record: MemoryRecord, value: str, handled: set[str]
@@ -176,7 +187,7 @@ class Cascade:
             found += await self.store.turns(scope, session=session)
         await self._add_turns(scope, doomed, found)
         await self._derived(scope, doomed)
-        needles = await self._needles(scope, doomed)
+        needles = await needles_of(self.store, scope, doomed.turns, doomed.records)
         changes: list[Change] = [Erase(id) for id in doomed.records]
         changes += [Erase(id, "turn") for id in doomed.turns]
         changes += [Erase(id, "session") for id in sessions]
@@ -201,7 +212,7 @@ class Cascade:
         doomed = _Doomed()
         doomed.turns = {t.id: t for t in await self.store.turns(scope)}
         doomed.records = {r.id: r for r in await self.store.records(scope, RecordFilter(retired=True))}
-        needles = (await self._needles(scope, doomed))[:_MOST_NEEDLES]
+        needles = (await needles_of(self.store, scope, doomed.turns, doomed.records))[:_MOST_NEEDLES]
         also = {
             "traces": len(await self.store.events(scope, "recall")),
             "jobs": len(await self.store.jobs(scope)),
@@ -234,7 +245,7 @@ class Cascade:
             if turn.role is not Role.USER:
                 continue
             replies = await self._replies(scope, turn)
-            todo += [r for r in replies if r.id not in doomed.turns and _repeats(r.text, turn.text)]
+            todo += [r for r in replies if r.id not in doomed.turns and repeats(r.text, turn.text)]
 
     async def _replies(self, scope: Scope, turn: Turn) -> list[Turn]:
         """The reply to a turn, and every reply whose recall used what came from it."""
@@ -361,22 +372,6 @@ class Cascade:
             )
             doomed.restored.append(Add(restored))
 
-    async def _needles(self, scope: Scope, doomed: _Doomed) -> list[str]:
-        """Pieces of the erased texts that nothing which stays holds too."""
-        pieces: set[str] = set()
-        for text in (*(t.text for t in doomed.turns.values()), *(r.text for r in doomed.records.values())):
-            for sentence in sentences(text)[:50]:
-                pieces |= {sentence[i : i + _NEEDLE] for i in range(0, len(sentence) - 11, _NEEDLE)}
-        values = (r.value for r in doomed.records.values() if isinstance(r, ProfileFact))
-        pieces |= {value for value in values if len(value) >= _LEAST_VALUE}
-        if not pieces:
-            return []
-        stay: list[str] = [t.text for t in await self.store.turns(scope) if t.id not in doomed.turns]
-        records = await self.store.records(scope, RecordFilter(retired=True))
-        stay += [r.text for r in records if r.id not in doomed.records]
-        everything = "\n".join(stay)
-        return sorted(p for p in pieces if len(p.strip()) >= _LEAST_VALUE and p not in everything)
-
 
 def _base(id: str) -> str:
     return id.partition("~")[0]
@@ -388,10 +383,3 @@ def _says_the_same(old: MemoryRecord, new: MemoryRecord) -> bool:
     if isinstance(old, ProfileFact) and isinstance(new, ProfileFact):
         return (old.key, fold(old.value)) == (new.key, fold(new.value))
     return False
-
-
-def _repeats(reply: str, said: str) -> bool:
-    """Whether a reply repeats a word of some length, or a number, of a turn."""
-    told = {w for w in content_words(said) if len(w) > 3 or w.isdigit()}
-    again = {w for w in content_words(fold(reply)) if w in told}
-    return len(again) >= min(_SHARED_WORDS, len(told)) if told else False

@@ -34,7 +34,9 @@ async def labelled(store: Store, scope: Scope, query: Query, kept: Sequence[Evid
     values = await values_of(store, scope, stated)
     by_turn: dict[str, list[MemoryRecord]] = {}
     for record in stated:
-        if not (isinstance(record, Relation) and record.label == _ENDED) and record.recorded.since <= moment:
+        if not (isinstance(record, Relation) and record.label == _ENDED) and (
+            query.as_of is not None or record.recorded.since <= moment
+        ):
             for turn in record.provenance.turns:
                 by_turn.setdefault(turn, []).append(record)
     return tuple(_label(piece, by_turn, values, moment, past=query.as_of is not None) for piece in kept)
@@ -75,7 +77,7 @@ def _label(
         return replace(piece, stale=stale)
     beside = [r for turn in record.provenance.turns for r in by_turn.get(turn, ())]
     now = [r for r in beside if _open(r, moment)]
-    held = {_claimed(r, values) for r in now if not r.stale}
+    held = {_claimed(r, values) for r in now if past or not r.stale}
     ended: dict[str, datetime] = {}
     for other in beside:
         value = values.get(other.id, "")

@@ -22,14 +22,14 @@ from nyima.domain.text import fold
 from nyima.engines.recipes import recipe_named
 from nyima.errors import InputError, ModelGarbled
 from nyima.evals.cases import load_json, located
-from nyima.evals.prompting import ASSOCIATIONS, PAIRS, SYNTHETIC, MemoriesIn, PairsIn, SyntheticIn, ask
+from nyima.evals.prompting import ASSOCIATIONS, PAIRS, SAID, SYNTHETIC, MemoriesIn, PairsIn, SaidIn, SyntheticIn, ask
 from nyima.hand import Link
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock
 from nyima.train.policy import Example
 
 __all__ = [
-    "Asked", "associations", "dense_ranking", "longmemeval_examples", "neighbourhood_of", "own_examples", "realmem_examples", "synthesise",
+    "Asked", "associations", "data_quality", "dense_ranking", "longmemeval_examples", "neighbourhood_of", "own_examples", "realmem_examples", "synthesise",
 ]  # fmt: skip
 
 _TOPIC = re.compile(r"^\s*【(.+?)】\s*")
@@ -225,6 +225,26 @@ async def own_examples(
             if len(found) >= most:
                 return found
     return found
+
+
+async def data_quality(memory: Memory, examples: Sequence[Example], model: ChatModel) -> dict[str, float]:
+    """Self-verification (Wang et al. 2024, table 7): the share of extracted memories that
+    their turn says, and of pairs whose answer the required memories give."""
+    relations = [r for r in await memory.records(kinds=("relation",)) if isinstance(r, Relation) and r.provenance.turns]
+    turns = {t.id: t.text for t in await memory.turns()}
+    said: list[bool] = []
+    for relation in relations:
+        given = SaidIn(" ".join(turns.get(t, "") for t in relation.provenance.turns), relation.text)
+        said.append((await ask(model, SAID, given)).said)
+    texts = {r.id: r.text for r in relations}
+    answered: list[bool] = []
+    for example in examples:
+        known = " ".join(texts.get(i, "") for i in sorted(example.required))
+        answered.append((await ask(model, SAID, SaidIn(known, example.answer))).said)
+    return {
+        "memories": sum(said) / len(said) if said else 0.0, "pairs": sum(answered) / len(answered) if answered else 0.0,
+        "checked": float(len(said) + len(answered)),
+    }  # fmt: skip
 
 
 async def synthesise(

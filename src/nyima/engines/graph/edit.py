@@ -18,9 +18,10 @@ from nyima.domain.conversation import Origin, Scope, Turn
 from nyima.domain.memory import Claim, Entity, Interval, Provenance, Relation
 from nyima.domain.ports import RecordFilter, Store
 from nyima.domain.text import fold
+from nyima.engines.graph.comparing import OVER, called, measure, overlap, standard_note
 from nyima.engines.graph.partitions import Partitions
 from nyima.engines.graph.resolve import ME, Nodes, canonical_mention, relation_id, stems
-from nyima.engines.graph.schema import LABELS, label_of, single
+from nyima.engines.graph.schema import label_of, single
 from nyima.engines.graph.statement import Statement
 from nyima.engines.moments import Moment, read_moment
 
@@ -32,7 +33,6 @@ _SAME_EVENT = 0.6
 _SAME_THING = 0.5
 _ENDED = "ended"
 _PARTNER = "partne"
-_POINTING = frozenset("it he she they this that his her its their".split())
 
 
 @dataclass(slots=True)
@@ -170,7 +170,7 @@ class Editor:
             head=head.id,
             label=label,
             tail=tail.id,
-            note=_standard(said.note, said.head, head, tail),
+            note=standard_note(said.note, said.head, head, tail),
             subclass=subclass,
             rests=rests,
         )
@@ -183,7 +183,7 @@ class Editor:
             if siblings:
                 return siblings
             return await self._same_event(said, new) if said.event else []
-        measured = [r for r in siblings if _measure(r.note) and _measure(r.note) == _measure(new.note)]
+        measured = [r for r in siblings if measure(r.note) and measure(r.note) == measure(new.note)]
         if measured:
             return measured[-1:]
         if not said.changes:
@@ -255,9 +255,9 @@ class Editor:
         subject = await self.nodes.find(canonical_mention(said.head)) if said.head else None
         if subject is not None:
             self.nodes.touch(subject.id)
-        targets = await self._targets(said)
+        targets = [r for r in await self._targets(said) if subject is None or self._ends_this(said, r, subject)]
         if said.replaces:
-            targets = [r for r in targets if stems(said.tail) & _called(r)]
+            targets = [r for r in targets if stems(said.tail) & called(r)]
         for relation in targets:
             self.closed.add(relation.id)
             if relation.id not in self.added:
@@ -285,7 +285,7 @@ class Editor:
             if relation.label == _ENDED or not await self._about(relation, said):
                 continue
             names = await self.nodes.get([relation.head, relation.tail])
-            score = _overlap(relation, words, names)
+            score = overlap(relation, words, names)
             if score >= _TARGET:
                 found.append((score, relation.id, relation))
         found.sort(key=lambda f: (-f[0], f[1]))
@@ -303,6 +303,15 @@ class Editor:
             r for s, _, r in found if r.tail in thing or (r.head in thing and s >= found[0][0]) or s >= found[0][0]
         ]
         return list({r.id: r for r in (best, *same)}.values())
+
+    def _ends_this(self, said: Statement, relation: Relation, subject: Entity) -> bool:
+        """Of somebody who ended something, that alone ends ("Otto sold his car"), unless they
+        themselves came to an end ("Bruno died")."""
+        if subject.id in {ME, relation.tail} or relation.head != subject.id or OVER.search(said.clause):
+            return True
+        words = stems(said.tail)
+        value = self.nodes.known.get(relation.tail) or self.nodes.made.get(relation.tail)
+        return bool(words & (called(relation) | (stems(value.name) if value is not None else frozenset())))
 
     async def _candidates(self, text: str) -> list[Relation]:
         near = await self.partitions.nearest(text, None, _NEAR)
@@ -340,53 +349,3 @@ class Editor:
             elif (value | thing) & there:
                 weaker.append(relation)
         return chosen[:4] or weaker[:1]
-
-
-_PRONOUN = re.compile(r"^(?:(It|He|She|They|This|That)|(His|Her|Its|Their) .+?)(?= (?:is|are|was|has|now|\w+s)\b)")
-
-
-def _standard(note: str, said: str, head: Entity, tail: Entity) -> str:
-    """One standard statement: a pronoun gives way to what it stands for, and a date that
-    was told in passing is written out."""
-    if said.split(" ", maxsplit=1)[0].lower() in _POINTING and head.id != ME:
-        name = head.name.replace("user's", "the user's", 1) if head.name.startswith("user's") else head.name
-        note = _PRONOUN.sub(lambda _: name[:1].upper() + name[1:], note, count=1)
-    moment = read_moment(tail.name)
-    if moment is not None and moment.dated and f"{moment.start.year}" not in note:
-        last = moment.end if moment.clock else moment.end - timedelta(days=1)
-        when = f"{moment.start.day} {moment.start:%B %Y}"
-        when += f" to {last.day} {last:%B %Y}" if last.date() > moment.start.date() else ""
-        note = (
-            f"{note.rstrip('.')} ({when}{moment.start:, %H:%M})." if moment.clock else f"{note.rstrip('.')} ({when})."
-        )
-    return note
-
-
-def _overlap(relation: Relation, said: frozenset[str], names: dict[str, Entity]) -> float:
-    """How far the words of an ending point to a relation: by its value, its thing, or what
-    the relation is called ("my job", "the car")."""
-    head, tail = names.get(relation.head), names.get(relation.tail)
-    value = stems(tail.name) if tail is not None and tail.id != ME else frozenset()
-    thing = stems(head.name) if head is not None and head.id != ME else frozenset()
-    called = _called(relation)
-    score = 0.0
-    if value & said:
-        score += 0.5 + 0.5 * len(value & said) / len(value)
-    if thing & said:
-        score += 0.4 + 0.4 * len(thing & said) / len(thing)
-    if called & said and (relation.head == ME or thing & said):
-        score += 0.5
-    note = stems(relation.note)
-    return score + 0.3 * len(note & said) / max(1, len(said)) if score else 0.0
-
-
-def _called(relation: Relation) -> frozenset[str]:
-    """What a relation may be called: its own words, and those of its label."""
-    label = LABELS.get(relation.label)
-    return stems(" ".join((relation.label, *(label.words if label is not None else ()))).replace("_", " "))
-
-
-def _measure(note: str) -> str:
-    """A note with its numbers taken out: equal for two readings of one thing."""
-    words = fold(note).split()
-    return " ".join("#" if any(c.isdigit() for c in w) else w for w in words) if any(c.isdigit() for c in note) else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from nyima.domain.text import content_words, words
+from nyima.engines.gate import first_person
 from nyima.engines.graph.english import base_form
 from nyima.engines.graph.schema import label_of
 from nyima.engines.moments import Moment
@@ -169,5 +170,5 @@ def without_moment(text: str, moment: Moment | None) -> str:
 
 
 def worth_a_note(text: str) -> bool:
-    """Whether a clause of no known shape says enough to be kept."""
-    return len(content_words(text)) >= 3 and any(len(w) > 3 for w in words(text))
+    """Whether a clause of no known shape says enough of the user to be kept."""
+    return first_person(text) and len(content_words(text)) >= 3 and any(len(w) > 3 for w in words(text))

@@ -206,7 +206,7 @@ class Nodes:
                 owner = re.match(r"^(.+)'s ", other)
                 fits = wanted <= there
                 foreign = owner is not None and owner[1] != "user" and fold(owner[1]) not in fold(name)
-                if fits and not foreign:
+                if fits and not foreign and (owned or name[:1].islower()):
                     return entity
                 if fits and not owned:
                     loose.append(entity)

@@ -86,7 +86,7 @@ class GraphWriter:
             return Delta(tuple(await editor.only_add(found)), by="graph")
         return Delta(tuple(await editor.apply(found, last)), by="graph")
 
-    async def _noted(self, scope: Scope, turn: Turn, said: str, found: Sequence[Statement]) -> list[Statement]:
+    async def _noted(self, scope: Scope, turn: Turn, said: str, found: list[Statement]) -> list[Statement]:
         """What the model noted about the turn and the rules did not see: facts first, then
         the sentences of the note."""
         facts = [
@@ -95,12 +95,14 @@ class GraphWriter:
             for event in (await notes_of(self.desk.store, scope, [turn], kind)).values()
             for pair in event.body["facts"]
         ]
-        told = fold(" ".join(s.note + " " + s.tail for s in found))
+        told = fold(" ".join(s.note + " " + s.tail for s in found if s.label != "note"))
         more = [
             from_fact(p.key, p.value, turn.text)
             for p in proposals(list(dict.fromkeys(facts)), turn.id, turn.text, said)
             if p.value != "None" and p.key != "style" and fold(p.value) not in told
         ]
+        if more and all(s.label == "note" for s in found):
+            found.clear()  # the model read what the rules could only keep whole
         if found or more:
             return more
         notes = await self.desk.store.records(scope, RecordFilter(kinds=("note",), turns=(turn.id,)))

@@ -1,0 +1,180 @@
+"""What rests on a change follows it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from nyima.domain.changes import Add, Delta
+from nyima.domain.evidence import Budget
+from nyima.domain.memory import Interval, Provenance, Relation, Summary
+from nyima.hand import Link
+from nyima.memory import Memory, Said
+from nyima.testing import FixedClock, HashEmbedder
+
+T0 = datetime(2026, 5, 2, 10, tzinfo=UTC)
+
+
+@pytest.fixture
+async def memory(db: Path, clock: FixedClock, embedder: HashEmbedder) -> AsyncIterator[Memory]:
+    clock.at = T0
+    async with Memory.open(db, embedder=embedder, clock=clock) as opened:
+        yield opened
+
+
+async def say(memory: Memory, clock: FixedClock, *texts: str) -> list[str]:
+    turns: list[str] = []
+    for text in texts:
+        stored = await memory.remember([Said(text)], session="s", owed=False)
+        turns.append(stored.turns[0].id)
+        clock.forward(hours=1)
+    return turns
+
+
+async def story(memory: Memory, clock: FixedClock) -> tuple[Relation, Relation, Relation]:
+    """The office, the train that rests on it, and the coffee that rests on the train."""
+    office, train, coffee = await say(
+        memory, clock, "My office is in Sintra.", "I take the 8:10.", "I drink coffee at 7:50."
+    )
+    a = await memory.relate(
+        Link("user's office", "located_in", "Sintra", "The user's office is in Sintra.", turn=office)
+    )
+    b = await memory.relate(
+        Link("user", "takes", "8:10 train", "The user takes the 8:10 train.", rests=(a.id,), turn=train)
+    )
+    c = await memory.relate(
+        Link("user", "drinks_coffee_at", "7:50", "The user drinks coffee at 7:50.", rests=(b.id,), turn=coffee)
+    )
+    return a, b, c
+
+
+async def stale(memory: Memory) -> set[str]:
+    return {r.text for r in await memory.records(kinds=("relation",)) if r.stale}
+
+
+async def test_a_change_makes_what_rests_on_it_uncertain_to_the_end(memory: Memory, clock: FixedClock) -> None:
+    a, _, _ = await story(memory, clock)
+    await memory.revise(a.id, "Cascais")
+    assert await stale(memory) == {"The user takes the 8:10 train.", "The user drinks coffee at 7:50."}
+    found = {e.text: e for e in (await memory.recall("train coffee office", Budget(10, 1_000))).kept}
+    assert found["The user takes the 8:10 train."].stale is not None
+    assert found["User: I take the 8:10."].stale is not None
+    assert found["User: My office is in Sintra."].ended == ("The user's office is in Sintra.",)
+    assert any("Cascais" in text and e.stale is None for text, e in found.items())
+
+
+async def test_undo_makes_it_certain_again(memory: Memory, clock: FixedClock) -> None:
+    a, _, _ = await story(memory, clock)
+    await memory.retire(a.id)
+    assert len(await stale(memory)) == 2
+    clock.forward(minutes=1)
+    await memory.undo()
+    assert await stale(memory) == set()
+    clock.forward(minutes=1)
+    (again,) = [r for r in await memory.records(kinds=("relation",)) if "office" in r.text]
+    await memory.revise(again.id, "Almada")
+    assert len(await stale(memory)) == 2, "what came back is still what the rest rests on"
+
+
+async def test_before_the_change_it_was_certain(memory: Memory, clock: FixedClock) -> None:
+    a, _, _ = await story(memory, clock)
+    before = clock.now()
+    clock.forward(days=1)
+    await memory.retire(a.id)
+    found = (await memory.recall("8:10 train", Budget(10, 1_000), as_of=before)).kept
+    assert not [e for e in found if e.stale is not None or e.ended]
+
+
+async def test_a_new_value_makes_an_uncertain_one_certain(memory: Memory, clock: FixedClock) -> None:
+    a, b, _ = await story(memory, clock)
+    await memory.revise(a.id, "Cascais")
+    (now,) = [r for r in await memory.records(kinds=("relation",)) if r.supersedes == b.id]
+    await memory.revise(now.id, "9:05 train")
+    assert "The user takes the 9:05 train." not in await stale(memory)
+    assert any(r.text == "The user takes the 9:05 train." for r in await memory.records(kinds=("relation",)))
+
+
+async def test_a_fact_and_a_relation_that_state_one_claim_change_together(memory: Memory, clock: FixedClock) -> None:
+    await memory.set_fact("location", "Porto")
+    await memory.remember([Said("I live in Porto.")], session="s")
+    await memory.drain()
+    clock.forward(hours=1)
+    await memory.remember([Said("I moved to Braga.")], session="s")
+    await memory.drain()
+    assert (await memory.profile()).get("location") == ("Braga",)
+    clock.forward(hours=1)
+    await memory.set_fact("location", "Faro")
+    now = [
+        r.text for r in await memory.records(kinds=("relation",)) if isinstance(r, Relation) and r.label == "location"
+    ]
+    assert now == []
+
+
+async def test_a_running_summary_is_derived_again(memory: Memory, clock: FixedClock) -> None:
+    made = Provenance(turns=("t",), writer="recursive")
+    body = "The user lives in Porto. The user drives a Skoda. The user has a cat."
+    text = Summary(
+        id="s1", provenance=made, valid=Interval(T0), recorded=Interval(T0), level="running", covers=("s",), body=body
+    )
+    await memory.store.commit(memory.scope, Delta((Add(text),)))
+    city = await memory.relate(Link("user", "lives_in", "Porto"))
+    car = await memory.relate(Link("user", "drives", "Skoda"))
+    clock.forward(hours=1)
+    await memory.revise(city.id, "Braga")
+    (uncertain,) = await memory.records(kinds=("summary",))
+    assert uncertain.stale
+    await memory.drain()
+    (mended,) = await memory.records(kinds=("summary",))
+    assert mended.text == "The user lives in Braga. The user drives a Skoda. The user has a cat."
+    clock.forward(hours=1)
+    await memory.retire(car.id)
+    await memory.drain()
+    (mended,) = await memory.records(kinds=("summary",))
+    assert mended.text == "The user lives in Braga. The user has a cat."
+    assert not mended.stale
+
+
+async def test_an_erase_takes_what_rests_on_it_and_leaves_the_rest(memory: Memory, clock: FixedClock) -> None:
+    a, _, _ = await story(memory, clock)
+    await memory.relate(Link("user", "has", "cat"))
+    receipt = await memory.forget(a.id)
+    assert receipt.erased["relation"] == 3
+    assert receipt.bytes_found == 0
+    left = [r.text for r in await memory.records(kinds=("relation",), retired=True)]
+    assert left == ["user own: cat."]
+    names = {r.text for r in await memory.records(kinds=("entity",), retired=True)}
+    assert not {n for n in names if "Sintra" in n}
+
+
+async def test_what_another_turn_still_says_is_derived_again(memory: Memory, clock: FixedClock) -> None:
+    first = await memory.remember([Said("My dog is called Bruno.")], session="s")
+    await memory.drain()
+    clock.forward(hours=1)
+    await memory.remember([Said("By the way, my dog is called Bruno, he likes snow.")], session="s")
+    await memory.drain()
+    episode = f"e-{first.turns[0].id}"
+    clock.forward(hours=1)
+    receipt = await memory.forget(episode)
+    assert receipt.rederived >= 1
+    await memory.drain()
+    now = [r.text for r in await memory.records(kinds=("relation",))]
+    assert any("Bruno" in text for text in now)
+    assert all(first.turns[0].id not in r.provenance.turns for r in await memory.records(retired=True))
+
+
+async def test_forgetting_a_person_takes_what_is_said_of_them(memory: Memory, clock: FixedClock) -> None:
+    await memory.remember([Said("My friend Otto lives in Linz.")], session="s")
+    await memory.drain()
+    clock.forward(hours=1)
+    await memory.remember([Said("I live in Porto.")], session="s")
+    await memory.drain()
+    (otto,) = [r for r in await memory.records(kinds=("entity",)) if r.text.startswith("Otto")]
+    receipt = await memory.forget(otto.id)
+    assert receipt.bytes_found == 0
+    every = " ".join([r.text for r in await memory.records(retired=True)] + [t.text for t in await memory.turns()])
+    assert "Otto" not in every
+    assert "Linz" not in every
+    assert "Porto" in every

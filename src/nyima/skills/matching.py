@@ -135,9 +135,9 @@ def score(field: Field, title: str, item: Known, asked: Asked, near: float) -> f
     close = len(asked.words & there) / max(1, len(there))
     exact = any(fold(str(o)) == fold(item.tail) for o in field.options)
     named = any(stems(str(o)) and stems(str(o)) <= stems(item.tail) for o in field.options)
-    chosen = 0.4 if exact else 0.3 if named else 0.0
+    chosen = 0.5 if exact else 0.3 if named else 0.0
     whole = 0.15 if asked.needed else 0.0
-    return min(1.0, 0.4 * shared + 0.2 * close + 0.4 * near + whole + chosen * bool(shared or near > 0.25))
+    return min(1.0, 0.4 * shared + 0.2 * close + 0.4 * near + whole + chosen * bool(exact or shared or near > 0.25))
 
 
 def _mine(item: Known, title: str) -> bool:

@@ -116,7 +116,7 @@ async def _tell_realmem(memory: Memory, dialogues: Sequence[Any], clock: FixedCl
             if fold(head) == fold(tail) or (dialogue["session_uuid"], content) in ids:
                 continue
             clock.forward(seconds=1)
-            link = Link(head, "note about", tail[:_LONGEST], content, since=clock.at, turn=f"t-{n}")
+            link = Link(head, "has note", tail[:_LONGEST], content, since=clock.at, turn=f"t-{n}")
             made = await memory.relate(link)
             ids[dialogue["session_uuid"], content] = made.id
     return ids

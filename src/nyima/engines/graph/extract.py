@@ -267,7 +267,7 @@ def _placed_by(base: Statement, subject: str, verb: str, found: tuple[str, str, 
     moment = base.moment
     if label == "location" and verb == "move":
         place = value_of(without_moment(tail, moment))
-        if not preposition:
+        if not preposition and moment is None:
             return [replace(base, head=subject)]
         if not place or re.match(WEEKDAY, tail.lower()):
             name = moment.name if moment is not None else tail

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nyima.bridge import Opening, Synchronous
     from nyima.domain.changes import Add, Delta, Erase, Retire, Revise, merge
     from nyima.domain.conversation import Origin, Role, Scope, Session, Turn
-    from nyima.domain.evidence import Answer, Budget, Evidence, Notes, Query, Recall, Step, Usage
+    from nyima.domain.evidence import Answer, Budget, Evidence, Notes, Query, Recall, Selection, Step, Usage, Visit
     from nyima.domain.memory import (
         Claim,
         Entity,
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from nyima.engines.cascade import Receipt
     from nyima.engines.recipes import RECIPES, Recipe
     from nyima.errors import NyimaError
+    from nyima.hand import Link
     from nyima.memory import Explanation, Memory, Remembered, Said
 
 __version__ = "0.1.0"
@@ -47,7 +48,9 @@ _HOME = {
     "nyima.bridge": ("Opening", "Synchronous"),
     "nyima.domain.changes": ("Add", "Delta", "Erase", "Retire", "Revise", "merge"),
     "nyima.domain.conversation": ("Origin", "Role", "Scope", "Session", "Turn"),
-    "nyima.domain.evidence": ("Answer", "Budget", "Evidence", "Notes", "Query", "Recall", "Step", "Usage"),
+    "nyima.domain.evidence": (
+        "Answer", "Budget", "Evidence", "Notes", "Query", "Recall", "Selection", "Step", "Usage", "Visit",
+    ),
     "nyima.domain.memory": (
         "Claim", "Entity", "Episode", "Interval", "MemoryRecord", "Note", "Passage", "Profile", "ProfileFact",
         "Provenance", "Relation", "Summary",
@@ -55,6 +58,7 @@ _HOME = {
     "nyima.engines.cascade": ("Receipt",),
     "nyima.engines.recipes": ("RECIPES", "Recipe"),
     "nyima.errors": ("NyimaError",),
+    "nyima.hand": ("Link",),
     "nyima.memory": ("Explanation", "Memory", "Remembered", "Said"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -19,6 +19,8 @@ from nyima.adapters.local_chat import LocalChat
 from nyima.app import find_embedder, load_settings, shelf
 from nyima.domain.ports import Completion, Message
 from nyima.errors import PackError
+from nyima.memory import Memory, Said
+from nyima.testing import FixedClock
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group(name="local-model")]
 SMALL = "qwen2.5-coder-0.5b"
@@ -97,6 +99,42 @@ async def test_two_conversations_at_once_do_not_get_each_others_answers() -> Non
     finally:
         await model.close()
     assert not any(other in answer for pet, answer in zip(pets, answers, strict=True) for other in pets if other != pet)
+
+
+@pytest.mark.req("emg.screenshots")
+def test_a_screenshot_is_read(tmp_path: Path) -> None:
+    from PIL import Image, ImageDraw, ImageFont
+
+    from nyima.interfaces.reading import said_in
+
+    picture = Image.new("RGB", (900, 200), "white")
+    draw = ImageDraw.Draw(picture)
+    for row, line in enumerate(("Booking confirmed", "The Regina is at Rua Nova 4, Porto")):
+        draw.text((30, 30 + 70 * row), line, fill="black", font=ImageFont.load_default(size=36))
+    path = tmp_path / "shot.png"
+    picture.save(path)
+    (said,) = said_in(None, None, path)
+    assert said.origin.value == "document"
+    assert "The Regina is at Rua Nova 4, Porto" in said.text
+
+
+@pytest.mark.req("emg.replace", "emg.insert")
+async def test_an_edit_in_other_words_is_found_by_meaning(tmp_path: Path, embedder: OnnxEmbedder) -> None:
+    clock = FixedClock()
+    async with Memory.open(tmp_path / "m.db", recipe="graph", embedder=embedder, clock=clock) as memory:
+        for text in (
+            "I'm meeting the landlord on 5 May.",
+            "I use a USB-C cable in the car.",
+            "The landlord meeting is now on 9 May.",
+            "I use a Lightning cable in the car now.",
+        ):
+            await memory.remember([Said(text)], session="s")
+            await memory.drain()
+            clock.forward(hours=1)
+        now = [r.text for r in await memory.records(kinds=("relation",))]
+        assert len(now) == 2
+        assert any("9 May" in text for text in now)
+        assert any("Lightning" in text for text in now)
 
 
 async def test_damaged_weights_are_explained(tmp_path: Path) -> None:

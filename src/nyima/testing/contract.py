@@ -9,6 +9,7 @@ Needs pytest with the anyio plugin in auto mode.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -45,6 +46,13 @@ TEXTS = ("plain", "Füße und Café", "猫の名前はニマです", "👩🏽�
 def _common(id: str, *, turns: tuple[str, ...] = (), at: datetime = T0) -> dict[str, Any]:
     made = Provenance(turns, ("r0",), "tester", "note@12345678", "scripted", Origin.IMPORT)
     return {"id": id, "provenance": made, "valid": Interval(at), "recorded": Interval(at)}
+
+
+def relation(id: str, *, label: str = "lives_in", tail: str = "x1", subclass: str = "Address") -> Relation:
+    """A relation of the user."""
+    claim = Claim("user", label)
+    note = f"The user {label.replace('_', ' ')} {tail}."
+    return Relation(**_common(id), claim=claim, head="user", label=label, tail=tail, note=note, subclass=subclass)
 
 
 def samples(text: str = "Füße 猫 👍") -> list[MemoryRecord]:
@@ -318,6 +326,52 @@ class StoreContract:
         rows = [(c.revision, c.verb, c.id, c.successor, c.by, c.reason) for c in await store.changes(ME)]
         assert rows == [(1, "add", "n1", None, "conditional", ""), (2, "revise", "n1", "n2", "user", "changed")]
         assert [c.revision for c in await store.changes(ME, since=1)] == [2]
+
+    async def test_jobs_of_a_kind_are_leased_alone(self, store: Store) -> None:
+        await store.append(ME, SESSION, [turn("t1")], jobs=[Job("j1", "gate", "t1"), Job("j2", "graph", "t1")])
+        first = await store.lease(ME, "a", T0, 60, ("graph", "mend"))
+        assert first is not None
+        assert first.id == "j2"
+        assert await store.lease(ME, "a", T0, 60, ("graph",)) is None
+
+    async def test_claims_are_found_and_relations_by_what_they_touch(self, store: Store) -> None:
+        one, two = (relation(f"r{n}", tail=f"x{n}") for n in (1, 2))
+        other = replace(relation("r3", label="likes", tail="x1"), rests=("r1",))
+        await store.commit(ME, Delta(tuple(Add(r) for r in (one, two, other))))
+        claimed = await store.records(ME, RecordFilter(claims=(Claim("user", "lives_in"),)))
+        assert {r.id for r in claimed} == {"r1", "r2"}
+        for parent, children in (
+            ("user", {"r1", "r2", "r3"}),
+            ("x1", {"r1", "r3"}),
+            ("r1", {"r3"}),
+            ("x9", set[str]()),
+        ):
+            assert {r.id for r in await store.records(ME, RecordFilter(turns=(parent,)))} == children
+        await store.commit(ME, Delta((Retire("r1", T0 + timedelta(days=1), "moved"),)))
+        claimed = await store.records(ME, RecordFilter(claims=(Claim("user", "lives_in"),)))
+        assert {r.id for r in claimed} == {"r2"}
+
+    async def test_vectors_and_the_centres_of_partitions(self, store: Store) -> None:
+        made = [relation(f"r{n}", tail=f"x{n}", subclass="Address" if n < 3 else "Other") for n in (1, 2, 3)]
+        await store.commit(ME, Delta(tuple(Add(r) for r in made)))
+        vectors = {f"r{n}": struct.pack("<3f", *(float(i == n) for i in (1, 2, 3))) for n in (1, 2, 3)}
+        assert await store.centres(ME) == {}
+        await store.index(ME, vectors, "m")
+        assert await store.vectors(ME, ["r2", "r3", "gone"]) == {"r2": vectors["r2"], "r3": vectors["r3"]}
+        centres = {place: struct.unpack("<3f", mean) for place, mean in (await store.centres(ME)).items()}
+        assert centres == {"partition Address": (0.5, 0.5, 0.0), "partition Other": (0.0, 0.0, 1.0)}
+        probe = Probe(vector=vectors["r3"], kinds=("relation",), region="partition Address")
+        assert {h.id for h in await store.search(ME, probe)} == {"r1", "r2"}
+        words = Probe(words="lives", kinds=("relation",), region="partition Other")
+        assert [h.id for h in await store.search(ME, words)] == ["r3"]
+        later = replace(made[0], id="r4", recorded=Interval(T0 + timedelta(days=1)))
+        await store.commit(ME, Delta((Revise("r1", later, "changed"),)))
+        await store.commit(ME, Delta((Retire("r3", T0 + timedelta(days=1), "over"),)))
+        centres = {place: struct.unpack("<3f", mean) for place, mean in (await store.centres(ME)).items()}
+        assert centres == {"partition Address": (0.0, 1.0, 0.0)}
+        assert {h.id for h in await store.search(ME, Probe(vector=vectors["r1"], kinds=("relation",)))} == {"r2"}
+        await store.commit(ME, Delta((Erase("r2"),)))
+        assert await store.centres(ME) == {}
 
     async def test_records_are_found_by_turn_session_and_place(self, store: Store) -> None:
         await store.append(ME, SESSION, [turn("t1"), turn("t2")], delta=Delta((Add(note("n1", "tea", turns=("t1",))),)))

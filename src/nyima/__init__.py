@@ -77,6 +77,7 @@ __all__ = [
     "Evidence",
     "Explanation",
     "Interval",
+    "Link",
     "Memory",
     "MemoryRecord",
     "Note",
@@ -99,6 +100,7 @@ __all__ = [
     "Role",
     "Said",
     "Scope",
+    "Selection",
     "Session",
     "Settings",
     "Step",
@@ -106,6 +108,7 @@ __all__ = [
     "Synchronous",
     "Turn",
     "Usage",
+    "Visit",
     "load_settings",
     "merge",
 ]

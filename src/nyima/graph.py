@@ -71,10 +71,22 @@ async def neighbourhood(memory: Memory, root: Entity, depth: int = 2, *, retired
         ends = {id for r in found for id in (r.head, r.tail)} - seen - {ME}
         if not ends:
             break
+    relations |= {r.id: r for r in await _belonging(memory, root, retired=retired)}
     ids = tuple({id for r in relations.values() for id in (r.head, r.tail)} | {root.id})
     records = await memory.store.records(memory.scope, RecordFilter(ids=ids, retired=True))
     entities = {r.id: r for r in records if isinstance(r, Entity)}
     return Neighbourhood(root.id, entities, tuple(relations.values()))
+
+
+async def _belonging(memory: Memory, root: Entity, *, retired: bool) -> list[Relation]:
+    """What is said of the root's own things: "user's office" is the user's by its name."""
+    entities = [r for r in await memory.records(kinds=("entity",)) if isinstance(r, Entity)]
+    own = tuple(e.id for e in entities if e.name.startswith(f"{root.name}'s "))
+    if not own:
+        return []
+    where = RecordFilter(kinds=("relation",), turns=own, at=memory.parts.clock.now(), retired=retired)
+    found = await memory.store.records(memory.scope, where)
+    return [r for r in found if isinstance(r, Relation) and r.head in own]
 
 
 async def history_of(memory: Memory, query: str) -> list[Value]:

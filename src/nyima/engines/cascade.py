@@ -225,7 +225,7 @@ class Cascade:
 
     async def _quoting(self, scope: Scope, needles: Sequence[str]) -> list[str]:
         """The traces that hold a piece of what is erased, such as a query that found nothing."""
-        events = await self.store.events(scope, "recall")
+        events = await self.store.events(scope, "recall") + await self.store.events(scope, "feedback")
         return [e.id for e in events if any(n in str(e.body) for n in needles)]
 
     def _sources(self, record: MemoryRecord) -> tuple[str, ...]:

@@ -81,7 +81,8 @@ def _label(piece: Evidence) -> str:
     """What of a piece holds no more."""
     if piece.superseded is not None:
         what = f": {', '.join(piece.ended)}" if piece.ended else ""
-        return f" (no longer true since {piece.superseded.strftime('%-d %b %Y')}{what})"
+        rest = "; the rest is not known any more" if piece.stale is not None else ""
+        return f" (no longer true since {piece.superseded.strftime('%-d %b %Y')}{what}{rest})"
     return f" (not known any more since {piece.stale.strftime('%-d %b %Y')})" if piece.stale is not None else ""
 
 

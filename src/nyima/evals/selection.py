@@ -13,6 +13,8 @@ from nyima.engines.graph.policy import WalkPolicy
 from nyima.engines.graph.walk import walk
 from nyima.evals.stats import interval, t_test
 
+_ENOUGH = 5
+
 __all__ = ["compare_policies", "selection_rows"]
 
 
@@ -32,11 +34,17 @@ def _cut(ranked: Sequence[Evidence], room: int) -> list[Evidence]:
     return kept
 
 
+def _clusters(asked: Sequence[Any]) -> list[str] | None:
+    """Whole persons are drawn for an interval, where there are enough of them to draw."""
+    groups = [a.example.group for a in asked]
+    return groups if len(set(groups)) >= _ENOUGH else None
+
+
 def selection_rows(asked: Sequence[Any], policies: Mapping[str, WalkPolicy]) -> list[dict[str, Any]]:
     """For each policy: the share of required memories that the walk keeps, its tokens, what
     cosine alone keeps of them in the same tokens, and the difference with its interval."""
     rows: list[dict[str, Any]] = []
-    groups = [a.example.group for a in asked]
+    groups = _clusters(asked)
     for name, policy in policies.items():
         shares, spent, dense, precise = [], [], [], []
         for one in asked:
@@ -77,7 +85,7 @@ def compare_policies(asked: Sequence[Any], one: WalkPolicy, other: WalkPolicy) -
         return 2 * hit / (len(ids) + len(a.example.required)) if ids else 0.0
 
     first, second = [f1(one, a) for a in asked], [f1(other, a) for a in asked]
-    gap = interval([b - a for a, b in zip(first, second, strict=True)], [a.example.group for a in asked])
+    gap = interval([b - a for a, b in zip(first, second, strict=True)], _clusters(asked))
     return {
         "questions": len(asked), "A": round(fmean(first), 4), "B": round(fmean(second), 4),
         "gap": round(gap.mean, 4), "low": round(gap.low, 4), "high": round(gap.high, 4), "p": round(t_test(second, first), 4),

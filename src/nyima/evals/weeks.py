@@ -247,7 +247,8 @@ def _table(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         ):
             if values:
                 found = interval([float(v) for v in values], [str(r["seed"]) for r in groups])
-                line[name] = [round(found.mean, 4), round(found.low, 4), round(found.high, 4), len(values)]
+                numbers = {"mean": found.mean, "low": found.low, "high": found.high}
+                line[name] = {**{k: round(v, 4) for k, v in numbers.items()}, "n": len(values)}
         out.append(line)
     return out
 

@@ -47,6 +47,10 @@ def as_tree(found: Neighbourhood) -> list[tuple[int, str, str]]:
                 below(other, depth + 1)
 
     below(found.root, 1)
+    for relation in found.relations:  # what belongs to the root by its name alone
+        if relation.id not in seen:
+            lines.append((1, names.get(relation.head, relation.head), relation.head))
+            below(relation.head, 2)
     return lines
 
 
@@ -68,9 +72,13 @@ def as_dot(found: Neighbourhood) -> str:
 def _places(found: Neighbourhood) -> dict[str, tuple[float, float]]:
     """Each entity on a ring by its distance from the root, spread evenly."""
     beside: dict[str, set[str]] = {}
+    names = {id: e.name for id, e in found.entities.items()}
     for relation in found.relations:
         beside.setdefault(relation.head, set()).add(relation.tail)
         beside.setdefault(relation.tail, set()).add(relation.head)
+    for relation in found.relations:
+        if names.get(relation.head, "").startswith(f"{names.get(found.root, '')}'s "):
+            beside.setdefault(found.root, set()).add(relation.head)
     rings, seen = [[found.root]], {found.root}
     while rings[-1] and len(seen) < _MOST:
         ring = sorted({n for id in rings[-1] for n in beside.get(id, ())} - seen)[:_MOST]

@@ -118,9 +118,10 @@ class Editor:
         if relation.tail == tail.id:
             return True
         other = (await self.nodes.get([relation.tail])).get(relation.tail)
-        return other is not None and (
-            fold(other.name) == fold(tail.name) or stems(other.name) == stems(tail.name) != frozenset()
-        )
+        if other is None or fold(other.name) == fold(tail.name):
+            return other is not None
+        words = stems(other.name)  # "the red car" is "red cars", but Christina is not Christine
+        return len(words) > 1 and words == stems(tail.name) and not tail.name[:1].isupper()
 
     def _again(self, same: Relation, rests: tuple[str, ...]) -> str:
         """What is told again keeps its record; it gains the turn, and what it rests on."""

@@ -145,7 +145,7 @@ async def weeks(
         for report in reports:
             for row in report["weeks"]:
                 cells = (
-                    f"{row[n][0]:.3f} ({row[n][3]:4})     " if n in row else " " * 17
+                    f"{row[n]['mean']:.3f} ({row[n]['n']:4})     " if n in row else " " * 17
                     for n in ("stale", "found", "retired", "right")
                 )
                 out.print(

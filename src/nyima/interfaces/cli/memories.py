@@ -38,7 +38,8 @@ def _label(piece: dict[str, Any]) -> str:
 
     if piece.get("superseded"):
         what = f": {', '.join(piece['ended'])}" if piece.get("ended") else ""
-        return f" [yellow](no longer true since {piece['superseded'][:10]}{escape(what)})[/]"
+        rest = "; the rest is not known any more" if piece.get("stale") else ""
+        return f" [yellow](no longer true since {piece['superseded'][:10]}{escape(what)}{rest})[/]"
     return f" [yellow](not known any more since {piece['stale'][:10]})[/]" if piece.get("stale") else ""
 
 

@@ -207,6 +207,12 @@ class Hand:
                 claim = Claim(one.id, relation.label)
                 id = f"r-{uuid.uuid4().hex[:16]}"
                 new = replace(relation, id=id, head=one.id, claim=claim, recorded=Interval(now), supersedes=relation.id)
+                where = RecordFilter(kinds=("relation",), claims=(claim,), at=now)
+                there = await self.store.records(self.scope, where) if single(relation.label) else []
+                if any(r.valid.since > relation.valid.since for r in there):
+                    moved.append(Retire(relation.id, now, f"merged into {one.id}, of which something newer is known"))
+                    continue
+                moved += [Retire(r.id, now, f"something newer is known of {other.id}") for r in there]
                 moved.append(Revise(relation.id, new, f"merged into {one.id}"))
         same = Relation(
             id=f"r-{uuid.uuid4().hex[:16]}",

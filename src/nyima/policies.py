@@ -21,17 +21,18 @@ KIND = "policy"
 @dataclass(frozen=True, slots=True)
 class Version:
     """One version: ``policy`` is the rule where no weights are held; ``report`` is how it
-    was trained."""
+    was trained, ``sources`` the records and turns that it was learned from."""
 
     number: int
     policy: WalkPolicy
     report: dict[str, Any]
+    sources: tuple[str, ...] = ()
 
 
 def _version(event: Event) -> Version:
     weights = event.body.get("weights")
     policy: WalkPolicy = policy_from(weights) if weights else RulePolicy()
-    return Version(int(event.body["version"]), policy, dict(event.body.get("report") or {}))
+    return Version(int(event.body["version"]), policy, dict(event.body.get("report") or {}), event.refs)
 
 
 async def versions(memory: Memory) -> list[Version]:

@@ -178,3 +178,30 @@ async def test_forgetting_a_person_takes_what_is_said_of_them(memory: Memory, cl
     assert "Otto" not in every
     assert "Linz" not in every
     assert "Porto" in every
+
+
+async def test_mending_a_summary_invents_nothing(memory: Memory, clock: FixedClock) -> None:
+    made = Provenance(turns=("t",), writer="recursive")
+    body = "The user lives in Porto. The user was born in Porto. The user's sister Ida lives in Porto."
+    text = Summary(
+        id="s1", provenance=made, valid=Interval(T0), recorded=Interval(T0), level="running", covers=("s",), body=body
+    )
+    await memory.store.commit(memory.scope, Delta((Add(text),)))
+    city = await memory.relate(Link("user", "lives_in", "Porto"))
+    clock.forward(hours=1)
+    await memory.revise(city.id, "Lisbon")
+    await memory.drain()
+    (mended,) = await memory.records(kinds=("summary",))
+    assert mended.text == body.replace("lives in Porto", "lives in Lisbon", 1)
+
+
+async def test_what_the_user_stated_stays_when_its_ground_is_erased(memory: Memory, clock: FixedClock) -> None:
+    (office,) = await say(memory, clock, "My office is in Sintra.")
+    ground = await memory.relate(Link("user's office", "located_in", "Sintra", turn=office))
+    own = await memory.relate(Link("user", "commutes_by", "train", "The user commutes by train.", rests=(ground.id,)))
+    clock.forward(hours=1)
+    receipt = await memory.forget(ground.id)
+    assert receipt.bytes_found == 0
+    (left,) = await memory.records(kinds=("relation",))
+    assert isinstance(left, Relation)
+    assert (left.text, left.stale, left.rests) == (own.text, True, ())

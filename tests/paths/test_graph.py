@@ -272,3 +272,9 @@ async def test_recall_as_of_a_day(graph: Memory) -> None:
     assert [e.text for e in then.kept if e.record.kind == "relation"] == ["The user lives in Porto."]
     now = await graph.recall("the user moved to Porto or Braga", Budget(5, 1_000))
     assert [e.text for e in now.kept if e.record.kind == "relation"] == ["The user moved to Braga."]
+
+
+async def test_a_merge_leaves_one_value_where_one_holds(graph: Memory) -> None:
+    await tell(graph, "My brother lives in Faro.", "Rui lives in Braga.")
+    await graph.merge((await entity_named(graph, "user's brother")).id, (await entity_named(graph, "Rui")).id)
+    assert {(label, tail) for _, label, tail in await triples(graph) if label == "location"} == {("location", "Braga")}

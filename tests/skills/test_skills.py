@@ -126,12 +126,54 @@ async def test_an_html_form_is_read_and_its_scripts_are_not(told: Memory) -> Non
         ('{"properties": {}}', "no field"),
         ('{"properties": {"a": {"pattern": "("}}}', "pattern"),
         ('{"properties": {"a": {"$ref": "#/nowhere"}}}', r"\$ref"),
+        ('{"properties": {"a": {"enum": 5}}}', "enum must be a list"),
+        ('{"properties": {"a": {"type": "number", "minimum": "5"}}}', "numbers"),
         ("<html><script>1</script></html>", "no field"),
     ],
 )
 def test_what_is_no_form_is_explained(text: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         read_form(text)
+
+
+async def test_what_is_not_the_users_or_not_said_fills_nothing(told: Memory) -> None:
+    await tell(
+        told,
+        "My sister's phone number is 912 000 111.",
+        "My email is a@b.pt.",
+        "My rent is 1,200.50 euros.",
+        "My flight leaves on 12 May 2026.",
+    )
+    asked = form(
+        phone={"title": "Phone number"},
+        email={"title": "Employer email"},
+        rent={"title": "Rent", "type": "number"},
+        departure={"title": "Flight departure", "format": "date-time"},
+        day={"title": "Flight departure", "format": "date"},
+    )
+    assert {f.field.name: f.value for f in await fill(told, read_form(asked))} == {
+        "phone": None,
+        "email": None,
+        "rent": 1200.5,
+        "departure": None,
+        "day": "2026-05-12",
+    }
+
+
+def test_required_may_be_written_at_the_field() -> None:
+    (field,) = read_form('{"properties": {"a": {"required": true}}, "required": true}').fields
+    assert field.required
+
+
+async def test_two_events_at_one_time_are_two(told: Memory) -> None:
+    await tell(
+        told,
+        "My dentist appointment is on 20 May 2026 at 10:00.",
+        "My haircut appointment is on 20 May 2026 at 10:00.",
+        "Ida's birthday is on 21 May.",
+        "Rui's birthday is on 21 May.",
+    )
+    assert len(await upcoming(told)) == 4
 
 
 def test_recursion_and_large_choices_end() -> None:

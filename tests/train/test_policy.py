@@ -218,6 +218,20 @@ async def test_it_learns_on_from_thumbs_and_corrected_answers(db: Path, clock: F
         assert (await roll_back(memory)).report["back_to"] == 2
 
 
+async def test_what_was_learned_from_goes_with_all_that_was_learned_after(db: Path, clock: FixedClock) -> None:
+    from nyima.domain.evidence import Query
+
+    async with Memory.open(db, embedder="none", clock=clock) as memory:
+        ida = await memory.relate(Link("user's sister", "name", "Ida"))
+        tea = await memory.relate(Link("user", "likes", "tea"))
+        for record in (ida, tea):
+            walk = (Visit(record.id, (0.1, 0.1, 0.24), 1, 0.0),)
+            await learn_from_thumb(memory, Recall(Query("q", T0), walk=walk), good=True)
+        assert len(await versions(memory)) == 2
+        await memory.forget(ida.id)
+        assert await versions(memory) == []
+
+
 @pytest.mark.req("emg.online")
 async def test_feedback_in_the_chat_teaches_only_when_it_may(
     db: Path, clock: FixedClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -12,7 +12,7 @@ from nyima.domain.conversation import Role, Scope, Turn
 from nyima.domain.memory import Entity, Interval, MemoryRecord, Note, ProfileFact, Relation, Summary
 from nyima.domain.ports import Clock, Job, RecordFilter, Store, Written
 from nyima.domain.text import fold, sentences
-from nyima.engines.labels import mentions, values_of
+from nyima.engines.labels import base_id, mentions, says_the_same, values_of
 from nyima.engines.needles import needles_of, repeats
 from nyima.engines.strategies.common import follow_up
 
@@ -69,7 +69,7 @@ class Cascade:
         todo: list[MemoryRecord] = []
         for record in found:
             change = ends[record.id]
-            if isinstance(change, Revise) and (_says_the_same(record, change.successor) or change.successor.stale):
+            if isinstance(change, Revise) and (says_the_same(record, change.successor) or change.successor.stale):
                 continue
             if isinstance(record, ProfileFact | Relation):
                 todo.append(record)
@@ -94,19 +94,19 @@ class Cascade:
     async def _resting(self, scope: Scope, record: MemoryRecord) -> list[MemoryRecord]:
         """The relations that name a record, or what it was before it was told again, as
         that on which they rest."""
-        names, older = {record.id, _base(record.id)}, record.supersedes
+        names, older = {record.id, base_id(record.id)}, record.supersedes
         while older is not None and older not in names:
             before = await self.store.records(scope, RecordFilter(ids=(older,), retired=True))
-            if not before or not (_says_the_same(before[0], record) or _base(older) in names):
+            if not before or not (says_the_same(before[0], record) or base_id(older) in names):
                 break
-            names |= {older, _base(older)}
+            names |= {older, base_id(older)}
             older = before[0].supersedes
         linked = await self.store.records(scope, RecordFilter(kinds=("relation",), turns=tuple(names)))
         return [r for r in linked if isinstance(r, Relation) and not r.stale and names & {*r.rests}]
 
     def _stale(self, record: MemoryRecord) -> MemoryRecord:
         now = self.clock.now()
-        id = f"{_base(record.id)}~{now.strftime('%Y%m%d%H%M%S%f')}"
+        id = f"{base_id(record.id)}~{now.strftime('%Y%m%d%H%M%S%f')}"
         return replace(record, id=id, recorded=Interval(now), stale=True, supersedes=record.id)
 
     async def _siblings(
@@ -263,13 +263,15 @@ class Cascade:
         return [r for r in replies if r.role is Role.ASSISTANT]
 
     async def _derived(self, scope: Scope, doomed: _Doomed) -> None:
-        await self._versions(scope, doomed)
+        await self._versions(scope, doomed, list(doomed.records.values()))
         chain_from: Summary | None = None
         for record in await self._linked(scope, doomed):
             doomed.records[record.id] = record
             if isinstance(record, Relation):
                 left = [t for t in record.provenance.turns if t not in doomed.turns]
                 doomed.again += [self._again("graph", turn) for turn in left]
+                if left:  # the job makes it under the id that it had before it was told again
+                    await self._versions(scope, doomed, [record])
             elif isinstance(record, Note) and record.provenance.turns[0] not in doomed.turns:
                 doomed.again.append(self._again("note", record.provenance.turns[0]))
             elif isinstance(record, Summary) and record.level in _WRITER_OF:
@@ -288,17 +290,26 @@ class Cascade:
         nothing that stays speaks of it; else it stays under what stays."""
         found: dict[str, MemoryRecord] = {}
         todo = {*doomed.turns, *doomed.records}
+        gone, stays = set(todo), dict[str, Relation]()
         entities: dict[str, Entity] = {r.id: r for r in doomed.records.values() if isinstance(r, Entity)}
         while todo:
             linked = await self.store.records(scope, RecordFilter(turns=tuple(todo), retired=True))
             todo = set()
+            gone |= {r.id for r in linked if not isinstance(r, Entity | Relation)}
             for record in linked:
                 if isinstance(record, Entity):
                     entities[record.id] = record
+                elif isinstance(record, Relation) and self._only_rests(record, gone):
+                    stays[record.id] = record
                 elif record.id not in found:
                     found[record.id] = record
                     todo |= {record.id} - {*doomed.records}
-        gone = {*found, *doomed.records}
+        gone |= {*found, *doomed.records}
+        for resting in stays.values():
+            if resting.id not in gone and resting.recorded.until is None:
+                left = tuple(r for r in resting.rests if r not in gone)
+                uncertain = self._stale(replace(resting, rests=left))
+                doomed.restored.append(Revise(resting.id, uncertain, "rested on what was erased"))
         touched = {
             id
             for r in (*found.values(), *doomed.records.values())
@@ -321,15 +332,24 @@ class Cascade:
                 doomed.restored += [Erase(id), Add(again)]
         return list(found.values())
 
-    async def _versions(self, scope: Scope, doomed: _Doomed) -> None:
-        """The earlier versions of what the user's own hand revised."""
-        todo = list(doomed.records.values())
+    def _only_rests(self, relation: Relation, gone: set[str]) -> bool:
+        """Whether a relation that the user made by hand only rests on what goes, and no turn
+        would give it again: it stays, uncertain."""
+        made = relation.provenance
+        if made.writer != "user" or (made.turns and not made.records):
+            return False
+        return not gone & {*made.turns, *made.records, relation.head, relation.tail}
+
+    async def _versions(self, scope: Scope, doomed: _Doomed, of: Sequence[MemoryRecord]) -> None:
+        """The earlier versions of what the user's own hand revised, or what was told again."""
+        todo = list(of)
         while todo:
             record = todo.pop()
-            if record.provenance.writer != "user" or not record.supersedes:
+            if not record.supersedes:
                 continue
             for older in await self.store.records(scope, RecordFilter(ids=(record.supersedes,), retired=True)):
-                if older.id not in doomed.records:
+                again = record.provenance.writer == "user" or says_the_same(older, record)
+                if again and older.id not in doomed.records:
                     doomed.records[older.id] = older
                     todo.append(older)
 
@@ -371,15 +391,3 @@ class Cascade:
                 stale=False,
             )
             doomed.restored.append(Add(restored))
-
-
-def _base(id: str) -> str:
-    return id.partition("~")[0]
-
-
-def _says_the_same(old: MemoryRecord, new: MemoryRecord) -> bool:
-    if isinstance(old, Relation) and isinstance(new, Relation):
-        return (old.head, old.label, old.tail) == (new.head, new.label, new.tail)
-    if isinstance(old, ProfileFact) and isinstance(new, ProfileFact):
-        return (old.key, fold(old.value)) == (new.key, fold(new.value))
-    return False

@@ -18,7 +18,7 @@ from nyima.domain.text import fold, words
 from nyima.engines.graph.resolve import ME
 from nyima.engines.moments import read_moment
 
-__all__ = ["labelled", "mentions", "values_of"]
+__all__ = ["base_id", "labelled", "mentions", "says_the_same", "values_of"]
 
 _SAID = (Episode, Note, Summary)
 _ENDED = "ended"
@@ -116,3 +116,17 @@ def _closing(record: MemoryRecord, moment: datetime) -> datetime | None:
     if record.valid.until is not None and record.valid.until <= moment:
         return record.valid.until
     return None
+
+
+def base_id(id: str) -> str:
+    """The id of a record before it was made again."""
+    return id.partition("~")[0]
+
+
+def says_the_same(old: MemoryRecord, new: MemoryRecord) -> bool:
+    """Whether two records state one thing."""
+    if isinstance(old, Relation) and isinstance(new, Relation):
+        return (old.head, old.label, old.tail) == (new.head, new.label, new.tail)
+    if isinstance(old, ProfileFact) and isinstance(new, ProfileFact):
+        return (old.key, fold(old.value)) == (new.key, fold(new.value))
+    return False

@@ -306,7 +306,13 @@ def _clocks_in(text: str) -> Iterator[tuple[int, int, time, time | None]]:
 def find_moment(text: str, at: datetime, zone: tzinfo, *, ahead: bool | None = None) -> Moment | None:
     """When the text says that something is, or None. ``ahead`` tells whether a date without
     a year lies ahead; None reads it off the tense."""
-    lowered = text[:600].lower()
+    try:
+        return _find(text[:600].lower(), at, zone, ahead)
+    except OverflowError:  # a day at the end of the calendar has no day after it
+        return None
+
+
+def _find(lowered: str, at: datetime, zone: tzinfo, ahead: bool | None) -> Moment | None:
     past = bool(_PAST.search(lowered)) and not _AHEAD.search(lowered) if ahead is None else not ahead
     now = _Now(at.astimezone(zone).date(), past)
     days = sorted(_days_in(lowered, now))

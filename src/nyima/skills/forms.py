@@ -86,7 +86,8 @@ def _properties(schema: Mapping[str, Any], root: Mapping[str, Any], above: str, 
     """The fields of an object; objects inside it with a dot, to a limit, so that a schema
     that contains itself ends."""
     fields: list[Field] = []
-    required = set(schema.get("required") or ())
+    listed = schema.get("required")
+    required = {str(r) for r in listed} if isinstance(listed, list) else set[str]()
     for name, raw in schema.get("properties", {}).items():
         if not isinstance(raw, dict):
             continue
@@ -95,7 +96,7 @@ def _properties(schema: Mapping[str, Any], root: Mapping[str, Any], above: str, 
             if depth < _DEEPEST:
                 fields += _properties(part, root, f"{above}{name}.", depth + 1)
             continue
-        fields.append(_field(f"{above}{name}", part, required=name in required))
+        fields.append(_field(f"{above}{name}", part, required=name in required or part.get("required") is True))
     return fields
 
 
@@ -107,8 +108,14 @@ def _field(name: str, part: Mapping[str, Any], *, required: bool) -> Field:
         re.compile(pattern)
     except re.error as error:
         raise InputError(f"field {name!r}: the pattern {pattern!r} is none: {error}") from error
-    options = [part["const"]] if "const" in part else part.get("enum") or []
+    options: Any = [part["const"]] if "const" in part else part.get("enum") or []
     limits = [part.get(k) for k in ("minimum", "maximum", "maxLength")]
+    if not isinstance(options, list) or any(
+        isinstance(v, bool) or not isinstance(v, int | float | None) for v in limits
+    ):
+        raise InputError(
+            f"field {name!r}: enum must be a list, and minimum, maximum and maxLength numbers: mend the schema"
+        )
     return Field(
         name, str(part.get("title", "")), str(part.get("description", "")), str(kinds[0] if kinds else "string"),
         str(part.get("format", "")), pattern, tuple(o for o in options if o is not None),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nyima.domain.text import fold
-from nyima.engines.graph.resolve import ME, stems
+from nyima.engines.graph.resolve import ME, is_person, stems
 from nyima.engines.graph.schema import label_of
 from nyima.skills.known import Known, related
 from nyima.skills.values import Field
@@ -38,6 +38,11 @@ _FILLER = frozenset(
 ) | {"planne", "expect", "prefer", "curren"}  # fmt: skip
 _OWNED = frozenset({"car", "own", "pet", "phone_model", "booked", "travel", "employer"})
 _SELF_NAMES = {"guest_name", "patient_name", "policy_holder", "parent_name", "card_holder", "applicant", "passenger"}
+_THEIRS = re.compile(
+    r"\b(employer|company|school|landlord|landlady|bank|doctor|gp|insurer|hotel|clinic|manager|supervisor|referee|vet|dentist)"
+    r"(?:'s)? (?:e ?mail|phone|mobile|telephone|address|number|postcode)\b"
+)
+_CONTACT = frozenset({"email", "phone", "address", "location", "postcode", "name"})
 _AFFIX = re.compile(r"^(?:child|parent|mother|father|guest|patient|second_contact|home|contact)_")
 
 
@@ -117,11 +122,14 @@ def score(field: Field, title: str, item: Known, asked: Asked, near: float) -> f
     """How surely an item answers a field, 0..1: its relation's name, the words that both
     share, and how near the two are in meaning (``near``)."""
     thing = ""
+    owner = _THEIRS.search(_plain(field.words))
+    if owner and item.label in _CONTACT and not stems(owner[1]) & stems(item.head):
+        return 0.0
     if item.head not in asked.owners and not asked.owners & {*item.aliases}:
         if ME not in asked.owners or not (_mine(item, title) or item.head in asked.belongings):
             return 0.0
         thing = item.head
-    if item.label.startswith("old_") and "old" not in asked.words:
+    if item.label.startswith(("old_", "was_")) and "old" not in asked.words:
         return 0.0
     if item.label == "location" and "address" in asked.labels and re.search(r"\d", item.tail):
         return 0.0 if thing else 0.9
@@ -144,5 +152,5 @@ def _mine(item: Known, title: str) -> bool:
     """Whether a thing is the user's own: "my car", "my Porto hotel stay"; or an event or
     booking that the form is about."""
     if item.head.startswith("user's ") and "'s " not in item.head[7:]:
-        return True
+        return not is_person(item.head)
     return bool(stems(item.head) & stems(title)) and not item.head.istitle()

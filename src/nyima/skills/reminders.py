@@ -57,12 +57,15 @@ def _once(found: list[Reminder]) -> list[Reminder]:
     """One event once, however often it was told."""
     kept: list[Reminder] = []
     for reminder in found:
-        twin = next(
-            (k for k in kept if k.start == reminder.start and len(stems(k.title) & stems(reminder.title)) > 0), None
-        )
-        if twin is None:
+        if not any(k.start == reminder.start and _same_event(k.title, reminder.title) for k in kept):
             kept.append(reminder)
     return kept
+
+
+def _same_event(one: str, other: str) -> bool:
+    """Whether two titles name one event: one says all that the other does."""
+    a, b = stems(one), stems(other)
+    return bool(a and b) and (a <= b or b <= a)
 
 
 def _reminder(item: Known, now: datetime, zone: tzinfo) -> Reminder | None:

@@ -96,7 +96,8 @@ def _number(field: Field, item: Known, tail: str) -> int | float | None:
     if moment is not None and re.search(r"\byear\b", fold(field.words)):
         return moment.start.year
     for text in (tail, item.note):
-        for found in _NUMBER.finditer(text.replace(" 000", "000")):
+        plain = re.sub(r"(?<=\d)[, ](?=\d{3}(?!\d))", "", text)
+        for found in _NUMBER.finditer(plain):
             value = float(found[0].replace(",", "."))
             if field.type == "number" or value.is_integer():
                 return value if field.type == "number" else int(value)
@@ -119,7 +120,9 @@ def _moment(item: Known, at: datetime, zone: tzinfo) -> Moment | None:
 def _dated(field: Field, moment: Moment) -> str | None:
     if not moment.dated or (moment.end - moment.start).days > 1:
         return None
-    return f"{moment.start:%Y-%m-%d}" if field.format == "date" else f"{moment.start:%Y-%m-%dT%H:%M:%S}"
+    if field.format == "date":
+        return f"{moment.start:%Y-%m-%d}"
+    return f"{moment.start:%Y-%m-%dT%H:%M:%S}" if moment.clock else None
 
 
 def _matching(pattern: str, texts: tuple[str, ...]) -> str | None:

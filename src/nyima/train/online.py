@@ -49,7 +49,7 @@ async def _step(memory: Memory, recall: Recall, gains: Sequence[float], why: str
     _, gradients = backward(policy, states, actions, np.asarray(gains) / len(gains))
     made = Adam(_RATE).step(policy, gradients)
     report = {"after": before.number, "online": why}
-    return await keep(memory, made, report, [v.record for v in recall.walk])
+    return await keep(memory, made, report, [*before.sources, *(v.record for v in recall.walk)])
 
 
 def _like_the_rule(walk: Sequence[Visit]) -> Policy:

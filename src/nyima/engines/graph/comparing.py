@@ -11,7 +11,20 @@ from nyima.engines.graph.resolve import ME, stems
 from nyima.engines.graph.schema import LABELS
 from nyima.engines.moments import read_moment
 
-__all__ = ["OVER", "called", "measure", "overlap", "standard_note"]
+__all__ = ["OVER", "called", "ended_thing", "measure", "once_only", "overlap", "shared_matter", "standard_note"]
+
+_OBJECT = re.compile(
+    r"\b(?:sold|(?:got|getting) rid of|cancell?ed|lost|threw away|donated|returned|gave away|dropped|unsubscribed from)\s+"
+    r"(?:(?:my|our|the|his|her|their|a|an|that|this|all)\s+)*([\w' -]+?)"
+    r"(?=\s+(?:with|at|in|on|for|from|to|last|this|next|yesterday|today|because|after|before|when|since|and|of|as|by|again)\b"
+    r"|[,.;:]|$)",
+    re.IGNORECASE,
+)
+_HOLDERS = frozenset(
+    "membership subscription lesson lessons class classes course contract booking reservation account".split()
+)
+_SHARED = re.compile(r"\b(?:cancell?ed|called off|my|our|us|me)\b", re.IGNORECASE)
+_EVERY = re.compile(r"\b(?:every|each|weekly|(?:mon|tues|wednes|thurs|fri|satur|sun)days)\b", re.IGNORECASE)
 
 OVER = re.compile(
     r"\b(?:died|passed away|ran away|(?:was|were|is|are|has been|got) (?:cancell?ed|called off|over|closed|stolen|gone)|fell through)\b",
@@ -60,6 +73,25 @@ def called(relation: Relation) -> frozenset[str]:
     """What a relation may be called: its own words, and those of its label."""
     label = LABELS.get(relation.label)
     return stems(" ".join((relation.label, *(label.words if label is not None else ()))).replace("_", " "))
+
+
+def ended_thing(clause: str) -> frozenset[str]:
+    """What a clause gives up, by its last noun: of "I sold my bike helmet" the helmet."""
+    found = _OBJECT.search(clause)
+    nouns = found[1].split() if found else []
+    while len(nouns) > 1 and nouns[-1].lower() in _HOLDERS:
+        nouns.pop()
+    return stems(nouns[-1]) if nouns else frozenset()
+
+
+def shared_matter(said: str) -> bool:
+    """Whether what another person ends is the user's matter too: "Ana cancelled our dinner"."""
+    return _SHARED.search(said) is not None
+
+
+def once_only(clause: str, relation: Relation) -> bool:
+    """Whether one occurrence is called off of what goes on: "tennis this Monday" of every Monday."""
+    return bool(re.search(r"\b(?:cancell?ed|called off)\b", clause)) and bool(_EVERY.search(relation.note))
 
 
 def measure(note: str) -> str:

@@ -16,6 +16,15 @@ _PEOPLE = frozenset({"Spouse", "Colleague/Friends", "Teacher/Student"})
 _JOB = re.compile(
     r"(?:er|or|ist|ian|nurse|chef|cook|pilot|guard|clerk|judge|vet|student|monk|nun|maid|smith|ary|ect|man|woman|agent)s?$"
 )
+_NOT_A_JOB = frozenset(
+    "mother father sister brother daughter grandmother grandfather stepmother stepfather smoker beginner member teenager"
+    " eater drinker sleeper riser lover owner survivor believer foreigner newcomer vegetarian pescatarian pedestrian"
+    " introvert swimmer runner cyclist".split()
+)
+_THINGS = frozenset({"car", "phone", "phone_model", "pet", "own"})
+_COLOURS = frozenset(
+    "red blue green yellow black white grey gray brown orange purple pink silver beige turquoise golden".split()
+)
 WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
 
 
@@ -73,10 +82,12 @@ def copula(base: Statement, subject: str, rest: str) -> list[Statement]:
     if (
         subject == "user"
         and first in {"a", "an"}
+        and not bare[:1].isupper()
+        and bare.rsplit(" ", 1)[-1] not in _NOT_A_JOB
         and _JOB.search(bare.split(" ")[-1] if " at " not in bare else bare.split(" at ")[0])
     ):
         label = "job"
-    elif bare.lower() in {"vegan", "vegetarian", "a vegan", "a vegetarian"}:
+    elif bare.lower() in {"vegan", "vegetarian", "pescatarian"}:
         label = "diet"
     return [replace(base, head=subject, label=label, tail=bare, single=label != "is" or subject != "user")]
 
@@ -91,9 +102,10 @@ def _attribute(base: Statement, owner: str, noun: str, subject: str, value: str)
         value.islower()
         and " " not in value
         and not any(c.isdigit() for c in value)
-        and label == name
-        and name not in LABELS
+        and (label in _THINGS or (label == name and name not in LABELS))
     )
+    if adjective and value in _COLOURS and name not in {"colour", "color"} and not name.startswith("favo"):
+        return [replace(base, head=subject, label="colour", tail=value, single=True)]
     if adjective and name not in {"diet", "colour", "color"} and not name.startswith(("favourite", "favorite")):
         return [replace(base, head=subject, label="is", tail=value, single=True)]
     return [replace(base, head=owner, label=label, tail=re.sub(r"^(?:a|an) ", "", value), single=True)]

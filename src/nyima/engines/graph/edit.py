@@ -18,10 +18,19 @@ from nyima.domain.conversation import Origin, Scope, Turn
 from nyima.domain.memory import Claim, Entity, Interval, Provenance, Relation
 from nyima.domain.ports import RecordFilter, Store
 from nyima.domain.text import fold
-from nyima.engines.graph.comparing import OVER, called, measure, overlap, standard_note
+from nyima.engines.graph.comparing import (
+    OVER,
+    called,
+    ended_thing,
+    measure,
+    once_only,
+    overlap,
+    shared_matter,
+    standard_note,
+)
 from nyima.engines.graph.partitions import Partitions
-from nyima.engines.graph.resolve import ME, Nodes, canonical_mention, relation_id, stems
-from nyima.engines.graph.schema import label_of, single
+from nyima.engines.graph.resolve import ME, Nodes, another_person, canonical_mention, relation_id, stems
+from nyima.engines.graph.schema import LABELS, label_of, single
 from nyima.engines.graph.statement import Statement
 from nyima.engines.moments import Moment, read_moment
 
@@ -99,8 +108,11 @@ class Editor:
             return self._again(same, rests)
         new = await self._relation(said, head, label, tail, rests)
         old = await self._replaced(said, new, siblings)
-        if any(self.turn.at < r.valid.since for r in old):
-            return None
+        later = [r.valid.since for r in old if self.turn.at < r.valid.since]
+        if later:  # told late: it held until what is known took its place
+            new = replace(new, valid=Interval(self.turn.at, min(later)))
+            self._put(new, [], said)
+            return new.id
         combined = await self._combined(said, old)
         if combined is not None:
             tail = await self.nodes.value(combined)
@@ -187,7 +199,9 @@ class Editor:
         measured = [r for r in siblings if measure(r.note) and measure(r.note) == measure(new.note)]
         if measured:
             return measured[-1:]
-        if not said.changes:
+        known = LABELS.get(new.label)
+        several = known is not None and not known.single and new.label != "play"
+        if not (said.swaps if several else said.changes):
             return []
         near = await self.partitions.nearest(new.note, new.subclass, _NEAR)
         wanted = stems(new.note)
@@ -256,7 +270,13 @@ class Editor:
         subject = await self.nodes.find(canonical_mention(said.head)) if said.head else None
         if subject is not None:
             self.nodes.touch(subject.id)
-        targets = [r for r in await self._targets(said) if subject is None or self._ends_this(said, r, subject)]
+        other = another_person(said.head) and not shared_matter(said.tail)
+        found = [] if other and subject is None else await self._targets(said)
+        targets = [r for r in found if subject is None or self._ends_this(said, r, subject, other=other)]
+        if subject is not None and not targets and said.head.lower() in {"it", "this", "that"}:
+            targets = await self._of(subject)
+        if other and not targets:
+            return await self._state(replace(said, label=_ENDED, ends=False), ())
         if said.replaces:
             targets = [r for r in targets if stems(said.tail) & called(r)]
         for relation in targets:
@@ -281,19 +301,25 @@ class Editor:
         words = stems(said.clause)
         split = re.search(r"\b(?:broke|break|broken|split) up\b|\bdivorc", said.clause, re.IGNORECASE) is not None
         words = words | {_PARTNER} if split else words
+        thing = ended_thing(said.clause)
         found: list[tuple[float, str, Relation]] = []
         for relation in await self._candidates(said.clause + (" partner married engaged" if split else "")):
             if relation.label == _ENDED or not await self._about(relation, said):
                 continue
             names = await self.nodes.get([relation.head, relation.tail])
+            if said.moment is not None and said.moment.dated and once_only(said.clause, relation):
+                continue
             score = overlap(relation, words, names)
+            ends = [names[id].name for id in (relation.head, relation.tail) if id in names and id != ME]
+            if thing and not thing & (called(relation) | stems(" ".join((relation.note, *ends)))):
+                continue
             if score >= _TARGET:
                 found.append((score, relation.id, relation))
         found.sort(key=lambda f: (-f[0], f[1]))
         if not found:
             return []
         best = found[0][2]
-        thing = {best.tail} - {ME} if best.head == ME else {best.head}
+        things = {best.tail} - {ME} if best.head == ME else {best.head}
         clause = best.note.partition(" (")[0]
         same = [
             r
@@ -301,13 +327,23 @@ class Editor:
             if r.note.partition(" (")[0] == clause and r.provenance.turns == best.provenance.turns
         ]
         same += [
-            r for s, _, r in found if r.tail in thing or (r.head in thing and s >= found[0][0]) or s >= found[0][0]
+            r for s, _, r in found if r.tail in things or (r.head in things and s >= found[0][0]) or s >= found[0][0]
         ]
         return list({r.id: r for r in (best, *same)}.values())
 
-    def _ends_this(self, said: Statement, relation: Relation, subject: Entity) -> bool:
+    async def _of(self, thing: Entity) -> list[Relation]:
+        """What is believed of a thing."""
+        where = RecordFilter(kinds=("relation",), turns=(thing.id,), at=self.turn.at)
+        found = await self.store.records(self.scope, where)
+        return [r for r in found if isinstance(r, Relation) and r.head == thing.id and r.id not in self.closed]
+
+    def _ends_this(self, said: Statement, relation: Relation, subject: Entity, *, other: bool) -> bool:
         """Of somebody who ended something, that alone ends ("Otto sold his car"), unless they
         themselves came to an end ("Bruno died")."""
+        if other and subject.id not in {relation.head, relation.tail}:
+            head = self.nodes.known.get(relation.head) or self.nodes.made.get(relation.head)
+            theirs = stems(" ".join((subject.name, *subject.aliases)))
+            return relation.head != ME and head is not None and bool(theirs & stems(head.name))
         if subject.id in {ME, relation.tail} or relation.head != subject.id or OVER.search(said.clause):
             return True
         words = stems(said.tail)

@@ -53,7 +53,7 @@ _VERBS = frozenset(
         " schedule serve sew shop show sign sing ski smoke suit support swap switch talk taste tend throw tour travel"
         " treat try turn visit volunteer wait walk want wash watch weigh welcome wish worry reside relocate settle send"
         " renew subscribe skip handle tutor babysit feed foster freelance invest train water deposit withdraw borrow"
-        " date hand check set depart expect pray mind look celebrate stay".split()
+        " date hand check set depart expect pray mind look celebrate stay divorce resign donate terminate prescribe".split()
     )
 )
 _LEAD = re.compile(

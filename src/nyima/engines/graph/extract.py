@@ -46,18 +46,21 @@ _EXPAND = tuple(
     )
 )  # fmt: skip
 _ENDS = re.compile(
-    r"\b(?:no longer|any ?more|any longer|stopped|stop|quit|quitting|gave up|given up|give up|sold|got rid of|getting rid of|"
-    r"cancell?ed|called off|broke up|split up|break up|lost my|lost the|threw away|resigned|dropped out of|dropped|"
+    r"\b(?:no longer|any ?more|any longer|stop(?:ped)?(?! (?:at|by|in|for|off|over|near|on|to|the)\b)|quit|quitting|gave up|given up|give up|sold|got rid of|getting rid of|"
+    r"cancell?ed|called off|broke up|split up|break up|lost my|lost the|threw away|resigned|dropped out of|"
+    r"dropped(?! (?:off|by|in|(?:my|the) (?:phone|keys?|glass|cup|plate|laptop|tablet|kids|children))\b)(?!.{1,40} (?:at|off|on|into)\b)|"
     r"retired from|died|passed away|unsubscribed|is over|are over|fell through|ran away|gave away|given away|donated|"
     r"gave back|gave .{1,20} back|handed .{1,30} back|handed in the key|returned the|finished with|divorced|"
     r"closed down|took me off|taken off|not .{1,30} any ?more|never again|for the last time|terminated|"
     r"(?:i|we|he|she|they|[a-z]+) left (?:the|my|our|his|her|work|school)|i(?: have)? left)\b",
     re.IGNORECASE,
 )
+_DENIES = re.compile(r"\b(?:not|never|cannot|didn't|couldn't|wouldn't)(?: \w+)?\s*$", re.IGNORECASE)
+_ADDS = re.compile(r"\b(?:also|too|as well|second|third|another|in addition|besides|both)\b", re.IGNORECASE)
+_SWAPS = re.compile(r"\b(?:instead|replaced|swapped|switched)\b", re.IGNORECASE)
 _CHANGES = re.compile(
     r"\b(?:now|instead|these days|from now on|from today|as of|nowadays|moved|changed|switched|new|newly|rescheduled|postponed|"
-    r"relocated|replaced|swapped|has become|turned|brought forward|pushed|yet again|after all|at last|since last|in the meantime|"
-    r"another)\b",
+    r"relocated|replaced|swapped|has become|turned|brought forward|pushed|yet again|after all|at last|since last|in the meantime)\b",
     re.IGNORECASE,
 )
 _FRONTED = re.compile(
@@ -77,6 +80,12 @@ _AUX = frozenset(
     " only really finally recently currently now mostly normally regularly sometimes must should can need newly not"
     " already both all actually probably definitely".split()
 )
+_WAS = re.compile(
+    r"^(?:[\w']+ ){1,4}?(?:(?:was|were)(?! (?:born|told|given|diagnosed|moved|named|called))|lived|worked|owned|studied|drove"
+    r"|played|spoke|loved|liked|hated|preferred)\b(?! since\b)",
+    re.IGNORECASE,
+)
+_LASTING = frozenset({"name", "nickname", "birthday", "birth_place", "age", "from", "anniversary"})
 _TIMED = frozenset({"departs", "arrives", "ends", "expires", "takes_place"})
 _HABIT = re.compile(
     r"\b(?:every|each|always|usually|normally|(?:mon|tues|wednes|thurs|fri|satur|sun)days|weekends|mornings|evenings|"
@@ -120,10 +129,14 @@ def _parse(clause: Clause, at: datetime, zone: tzinfo) -> list[Statement]:
     if contrast:
         text = f"{text[: contrast.start()]}{text[contrast.end() :]}"
         moment = find_moment(text, at, zone)
-    if _ENDS.search(text) and not contrast:
+    ending = _ENDS.search(text) if not contrast else None
+    if ending is not None:
+        if _DENIES.search(text[: ending.start()]):
+            return []
         subject, rest = subject_of(re.sub(r"\b(?:no longer|any ?more|any longer) ?", "", text))
         return [Statement(subject, "end", rest or text, note, clause.text, moment, ends=True)]
-    changes = clause.corrects or bool(contrast) or bool(_CHANGES.search(text))
+    swaps = clause.corrects or bool(contrast) or bool(_SWAPS.search(text))
+    changes = swaps or (bool(_CHANGES.search(text)) and not _ADDS.search(text))
     text = re.sub(
         r"^when(?:ever)? .{2,50}?,? (?=i (?:always|usually|never|mostly|often) )", "", text, flags=re.IGNORECASE
     )
@@ -132,14 +145,22 @@ def _parse(clause: Clause, at: datetime, zone: tzinfo) -> list[Statement]:
     if fronted and not re.match(r"^\w+ (?:is|are|was) ", text):
         text = f"{fronted[2] or fronted[3] or fronted[4]} {fronted[1]}"
         moment = find_moment(text, at, zone)
-    base = Statement("user", "note", "", note, clause.text, moment, changes=changes)
+    base = Statement("user", "note", "", note, clause.text, moment, changes=changes, swaps=swaps)
     called = re.search(r"\b(?:call me|i go by|i am known as) (?-i:([A-Z][\w-]+(?: [A-Z][\w-]+)?))", text, re.IGNORECASE)
     if called:
         return [replace(base, label="nickname", tail=called[1], single=True)]
     moved = _MOVED.match(text)
     if moved and not re.match(r"^(?:i|we) (?:have )?moved (?:in)?to\b", text, re.IGNORECASE):
         return _moved(base, moved, text, at, zone)
-    return _stated(base, text, at, zone)
+    made = _stated(base, text, at, zone)
+    return [_past(s) for s in made] if _WAS.search(text) and not swaps else made
+
+
+def _past(said: Statement) -> Statement:
+    """What was, is not what is: ``I lived in Berlin`` says nothing against Porto."""
+    if said.event or said.ends or said.label in _LASTING or said.label in _TIMED:
+        return said
+    return replace(said, label=f"was_{said.label}", single=False, changes=False)
 
 
 def _moved(base: Statement, match: re.Match[str], text: str, at: datetime, zone: tzinfo) -> list[Statement]:

@@ -19,7 +19,7 @@ from nyima.domain.text import fold, words
 from nyima.engines.graph.english import base_form
 from nyima.engines.graph.schema import label_of
 
-__all__ = ["ME", "Nodes", "canonical_mention", "relation_id", "stems"]
+__all__ = ["ME", "Nodes", "another_person", "canonical_mention", "is_person", "relation_id", "stems"]
 
 ME = "user"
 _ALIASING = ("name", "nickname", "same_as")
@@ -217,7 +217,11 @@ class Nodes:
         found = await self.get(self.recent)
         for id in self.recent:
             entity = found.get(id)
-            if entity is not None and _is_person(entity) == (word in _PERSONAL) and not entity.name[:1].isdigit():
+            if (
+                entity is not None
+                and (is_person(entity.name) or entity.name.endswith(("dog", "cat"))) == (word in _PERSONAL)
+                and not entity.name[:1].isdigit()
+            ):
                 return entity
         return None
 
@@ -239,16 +243,31 @@ class Nodes:
             seen.add(entity.id)
 
 
-def _is_person(entity: Entity) -> bool:
-    last = entity.name.rsplit("'s ", maxsplit=1)[-1].split()
-    roles = {
+_ROLES = frozenset(
+    {
         "boss", "manager", "friend", "mother", "father", "mum", "mom", "dad", "sister", "brother", "son", "daughter",
         "wife", "husband", "partner", "girlfriend", "boyfriend", "colleague", "neighbour", "neighbor", "teacher", "doctor",
         "aunt", "uncle", "cousin", "grandma", "grandmother", "grandfather", "grandpa", "kids", "parents", "therapist",
-        "secretary", "client", "landlord", "landlady", "dentist", "vet", "student", "godson", "niece", "nephew", "dog",
-        "cat", "ex",
-    }  # fmt: skip
-    if last and last[-1].lower() in roles:
+        "secretary", "client", "landlord", "landlady", "dentist", "vet", "student", "godson", "niece", "nephew", "ex",
+    }
+)  # fmt: skip
+
+
+def is_person(name: str) -> bool:
+    """Whether a name reads as somebody's: a role such as ``user's sister``, or one or two
+    capitalised words."""
+    last = name.rsplit("'s ", maxsplit=1)[-1].split()
+    if last and last[-1].lower() in _ROLES:
         return True
-    names = entity.name.split()
+    names = name.split()
     return len(names) <= 2 and all(n[:1].isupper() and n.isalpha() for n in names)
+
+
+def another_person(mention: str) -> bool:
+    """Whether a subject is somebody other than the user, or something of theirs: ``he``,
+    ``my brother``, ``my neighbour's cat``."""
+    name = canonical_mention(mention)
+    if name == ME or fold(name) in _PERSONAL:
+        return name != ME
+    first = name.removeprefix("user's ").split("'s ")[0]
+    return is_person(first)

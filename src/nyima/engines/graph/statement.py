@@ -13,7 +13,8 @@ __all__ = ["Statement", "from_fact"]
 @dataclass(frozen=True, slots=True)
 class Statement:
     """One memory as said: ``head`` and ``tail`` are mentions, ``note`` is the sentence about
-    "the user". ``ends``: something no longer holds. ``changes``: it says that it is new.
+    "the user". ``ends``: something no longer holds. ``changes``: it says that it is new;
+    ``swaps``: that it takes the place of something ("instead", "not X but Y").
     ``rests``: numbers of the statements of the same text that it rests on, -1 for what was
     said before it; ``causes`` the words that say so. ``replaces``: what ends is a thing that
     another takes the place of ("I switched phones"), named by what it is."""
@@ -26,6 +27,7 @@ class Statement:
     moment: Moment | None = None
     ends: bool = False
     changes: bool = False
+    swaps: bool = False
     single: bool = False
     rests: tuple[int, ...] = ()
     causes: tuple[str, ...] = ()

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from nyima.domain.changes import Add, Delta, Retire, Revise
 from nyima.domain.conversation import Role, Scope, Session, Turn, least_trusted
-from nyima.domain.memory import Claim, Interval, MemoryRecord, Provenance, Summary
+from nyima.domain.memory import Claim, Entity, Interval, MemoryRecord, Provenance, Relation, Summary
 from nyima.domain.ports import Job, RecordFilter, Written
 from nyima.domain.text import sentences
 from nyima.engines.facts import supports_text
+from nyima.engines.graph.resolve import ME, stems
+from nyima.engines.graph.schema import LABELS, label_of
 from nyima.engines.labels import mentions, values_of
 from nyima.engines.prompts import FOLD, SUMMARY, FoldIn, SummaryIn
 from nyima.engines.strategies.common import Desk, notes_of, windows
@@ -75,15 +78,7 @@ class MendWriter:
         if not found or not isinstance(found[0], Summary) or not found[0].stale:
             return Written()
         text = found[0]
-        every = await store.records(scope, RecordFilter(kinds=("fact", "relation"), retired=True))
-        stated = [r for r in every if r.claim is not None]
-        values = await values_of(store, scope, stated)
-        held = {(r.claim, values[r.id]) for r in stated if r.recorded.until is None and not r.stale}
-        kept: list[str] = []
-        for sentence in sentences(text.body):
-            kept += _mended(sentence, stated, values, held)
-        now = self.desk.clock.now()
-        body = " ".join(kept)
+        body, now = await _holding(self.desk, scope, text.body), self.desk.clock.now()
         made = replace(text.provenance, records=(*text.provenance.records, text.id), prompt="", model="")
         id = f"{text.id.partition('~')[0]}~m{now.strftime('%Y%m%d%H%M%S%f')}"
         new = replace(text, id=id, body=body, stale=False, recorded=Interval(now), provenance=made, supersedes=text.id)
@@ -91,17 +86,57 @@ class MendWriter:
         return Written(Delta((change,), by="recursive"))
 
 
+async def _holding(desk: Desk, scope: Scope, text: str) -> str:
+    """A text with the values that hold now in the place of those that no longer do."""
+    every = await desk.store.records(scope, RecordFilter(kinds=("fact", "relation"), retired=True))
+    stated = [r for r in every if r.claim is not None]
+    values = await values_of(desk.store, scope, stated)
+    held = {(r.claim, values[r.id]) for r in stated if r.recorded.until is None and not r.stale}
+    heads = tuple({r.head for r in stated if isinstance(r, Relation)})
+    entities = await desk.store.records(scope, RecordFilter(ids=heads, retired=True)) if heads else []
+    names = {e.id: e.name for e in entities if isinstance(e, Entity)}
+    kept: list[str] = []
+    for sentence in sentences(text):
+        kept += _mended(sentence, stated, (values, names), held)
+    return " ".join(kept)
+
+
+def _states(sentence: str, record: MemoryRecord, names: Mapping[str, str]) -> bool:
+    """Whether a sentence states the claim of a record, in words of its relation and of whom
+    it is about: "was born in Porto" is not where somebody lives, nor is a sister's address."""
+    if record.claim is None:
+        return False
+    label = label_of(record.claim.relation)
+    known = LABELS.get(label)
+    words = stems(" ".join((label, *(known.words if known is not None else ()))).replace("_", " "))
+    about = names.get(record.head, ME) if isinstance(record, Relation) else ME
+    mine = re.match(
+        r"\W*(?:the )?user\b(?!['’]s (?!own\b))|\W*(?:the )?user['’]s ([\w -]+?) (?:is|was|are)\b",
+        sentence,
+        re.IGNORECASE,
+    )
+    if about == ME:
+        owned = mine is not None and (mine[1] is None or bool(stems(mine[1]) <= words))
+        return owned and bool(words & stems(sentence))
+    return bool(stems(about) & stems(sentence)) and (bool(words & stems(sentence)) or label == "is")
+
+
 def _mended(
-    sentence: str, stated: list[MemoryRecord], values: Mapping[str, str], held: set[tuple[Claim | None, str]]
+    sentence: str,
+    stated: list[MemoryRecord],
+    known: tuple[Mapping[str, str], Mapping[str, str]],
+    held: set[tuple[Claim | None, str]],
 ) -> list[str]:
+    values, names = known
     for record in stated:
         old = values[record.id]
         if record.recorded.until is None or (record.claim, old) in held or not old or not mentions(sentence, old):
             continue
         new = [value for claim, value in held if claim == record.claim]
-        if any(mentions(sentence, value) for value in new):
+        if any(mentions(sentence, value) for value in new) or not _states(sentence, record, names):
             continue
-        if len(new) != 1 or old not in sentence:
+        several = LABELS.get(label_of(record.claim.relation)) if record.claim is not None else None
+        if len(new) != 1 or old not in sentence or (several is not None and not several.single):
             return []
         sentence = sentence.replace(old, new[0])
     return [sentence]
@@ -172,6 +207,8 @@ class RecursiveWriter:
             return Written()
         said = await self._that_matters(scope, turns)
         body = last.body if last else ""
+        if last is not None and last.stale:
+            body = await _holding(self.desk, scope, body)
         made = ("", "")
         for window in windows(said, self.desk.room):
             body, made = await self._fold(scope, body, window, turns, made)
@@ -181,7 +218,7 @@ class RecursiveWriter:
         if last is None:
             return Written(Delta((Add(record),), by="recursive"), expect=revision)
         successor = self._after(record, last)
-        return Written(Delta((Revise(last.id, successor, "session ended"),), by="recursive"))
+        return Written(Delta((Revise(last.id, successor, "session ended"),), by="recursive"), expect=revision)
 
     async def _that_matters(self, scope: Scope, turns: list[Turn]) -> list[Turn]:
         """The turns that were found worth keeping, each with what the assistant said

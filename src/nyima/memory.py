@@ -24,7 +24,9 @@ from nyima.domain.memory import (
     profile_of,
 )
 from nyima.domain.ports import ChatModel, Clock, Embedder, RecordFilter
+from nyima.domain.text import content_words, fold
 from nyima.engines.cascade import Cascade, Receipt
+from nyima.engines.graph.resolve import stems
 from nyima.engines.ingest import MODEL_FREE, Ingest, Progress, turn_id
 from nyima.engines.recipes import Recipe, SourceSpec
 from nyima.engines.strategies.common import Desk
@@ -333,14 +335,20 @@ class Memory:
         return await cascade.erase(self.scope, records=chosen)
 
     async def meant(self, query: str) -> list[Evidence]:
-        """What ``forget(query=…)`` would erase: what is clearly to the point, nothing else."""
+        """What ``forget(query=…)`` would erase: what is clearly to the point, nothing else.
+        Where some of it says every word of the query (the names in it, when it has any),
+        only that: "my old phone number" is not the new one."""
         recipe = self.parts.recipe
         searched = tuple(s for s in recipe.sources if s.how != "all") or (recipe.sources and (SourceSpec("history"),))
         plain = replace(recipe, sources=tuple(searched), fading=False, judge="scores")
         found = await self._recall(query, None, plain)
         kept = [e for e in found.kept if e.source != "persona"]
         best = max((e.score for e in kept), default=0.0)
-        return [e for e in kept if e.score >= max(_MEANT, _MEANT_SHARE * best)]
+        clear = [e for e in kept if e.score >= max(_MEANT, _MEANT_SHARE * best)]
+        names = " ".join(w for w in query.split() if w[:1].isupper())
+        wanted = content_words(names) or content_words(query)
+        exact = [e for e in clear if all(w in fold(e.text) or (stems(w) and stems(w) <= stems(e.text)) for w in wanted)]
+        return exact or clear
 
     async def undo(self) -> list[ChangeRow]:
         """Take back the last change of the memory that was not taken back yet; the lines

@@ -205,3 +205,36 @@ async def test_what_the_user_stated_stays_when_its_ground_is_erased(memory: Memo
     (left,) = await memory.records(kinds=("relation",))
     assert isinstance(left, Relation)
     assert (left.text, left.stale, left.rests) == (own.text, True, ())
+
+
+@pytest.mark.parametrize(
+    ("told", "query", "stays"),
+    [
+        (("My PIN for the gym locker is 4471.", "My locker is number 12."), "PIN for the gym locker", "number 12"),
+        (
+            ("My old phone number was 0664 555 0172.", "Dad's phone number ends in 0110."),
+            "my old phone number",
+            "0110",
+        ),
+    ],
+)
+async def test_a_query_forgets_what_says_all_of_it(
+    memory: Memory, clock: FixedClock, told: tuple[str, str], query: str, stays: str
+) -> None:
+    for text in told:
+        await memory.remember([Said(text)], session="s")
+        clock.forward(hours=1)
+    await memory.drain()
+    await memory.forget(query=query)
+    (left,) = await memory.records(kinds=("episode",))
+    assert stays in left.text
+
+
+async def test_a_query_with_a_name_forgets_all_of_that_name(memory: Memory, clock: FixedClock) -> None:
+    for text in ("My sister Ida lives in Faro.", "Ida bought a boat.", "My sister's cat is black."):
+        await memory.remember([Said(text)], session="s")
+        clock.forward(hours=1)
+    await memory.drain()
+    await memory.forget(query="my sister Ida")
+    left = [r.text for r in await memory.records(kinds=("episode",))]
+    assert not [text for text in left if "Faro" in text]

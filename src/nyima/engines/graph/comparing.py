@@ -15,7 +15,7 @@ __all__ = ["OVER", "called", "ended_thing", "measure", "once_only", "overlap", "
 
 _OBJECT = re.compile(
     r"\b(?:sold|(?:got|getting) rid of|cancell?ed|lost|threw away|donated|returned|gave away|dropped|unsubscribed from)\s+"
-    r"(?:(?:my|our|the|his|her|their|a|an|that|this|all)\s+)*([\w' -]+?)"
+    r"(?:(?:my|our|the|his|her|their|a|an|that|this|all)\s+)*(?!(?:for|in|on|at|by|because|due|last|again|yesterday|today)\b)([\w' -]+?)"
     r"(?=\s+(?:with|at|in|on|for|from|to|last|this|next|yesterday|today|because|after|before|when|since|and|of|as|by|again)\b"
     r"|[,.;:]|$)",
     re.IGNORECASE,

@@ -135,6 +135,23 @@ def test_the_evaluations_run(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
     assert "give one of" in cli("eval", "selection", code=2).output
 
 
+@pytest.mark.req("emg.data-quality")
+def test_people_say_whether_what_was_extracted_is_right(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
+    cli("remember", "I live in Porto. My cat is called Momo.")
+    sheet = tmp_path / "check.csv"
+    assert cli.json("eval", "extracted", "--sheet", str(sheet), "--pairs", "0")["lines"] == 2
+    text = sheet.read_text("utf-8")
+    assert "The user's cat is called Momo." in text
+    assert "write yes or no" in cli("eval", "extracted", "--filled", str(sheet), code=2).output
+    first, *rows = text.splitlines()
+    sheet.write_text("\n".join((first, rows[0] + "yes", rows[1] + "No")), "utf-8")
+    report = cli.json("eval", "extracted", "--filled", str(sheet))
+    assert (report["memory"]["right"], report["memory"]["n"]) == (0.5, 2)
+    sheet.write_text("a,b\n1,2\n", "utf-8")
+    assert "its columns must be" in cli("eval", "extracted", "--filled", str(sheet), code=2).output
+    assert "give --model" in cli("eval", "extracted", code=2).output
+
+
 @pytest.mark.req("emg.collect", "emg.passive")
 def test_a_text_file_is_remembered_by_its_paragraphs(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
     notes = tmp_path / "notes.txt"

@@ -217,9 +217,41 @@ async def services(
     common.show(_written(chosen, report), text)
 
 
+async def extracted(
+    common: Common,
+    chosen: With,
+    pairs: Annotated[int, typer.Option("--pairs", min=0, help="How many question-answer pairs to make.")] = 20,
+    sheet: Annotated[Path | None, typer.Option("--sheet", help="Write a CSV for people to fill in.")] = None,
+    filled: Annotated[Path | None, typer.Option("--filled", help="Count a filled CSV.", exists=True)] = None,
+) -> None:
+    """Measure what was extracted from your own conversations: do the turns say it, and do
+    the memories answer the pairs made of them? By a model, or by a sheet that people fill."""
+    from nyima.errors import InputError
+    from nyima.evals.extracted import read_sheet, write_sheet
+    from nyima.memory import Memory
+    from nyima.train.samples import data_quality, own_examples
+
+    if filled is not None:
+        report: dict[str, Any] = read_sheet(filled)
+    else:
+        if chosen.model is None and (sheet is None or pairs):
+            raise InputError("give --model, or --filled with a sheet, or --sheet with --pairs 0")
+        settings = common.settings()
+        async with _models(common, chosen) as (_, model, _), Memory.open(settings.db, user=settings.user) as memory:
+            with _bar("pairs") as note:
+                made = await own_examples(memory, model, most=pairs, note=note) if model is not None and pairs else []
+            if sheet is not None:
+                report = {"sheet": str(sheet), "lines": await write_sheet(memory, made, sheet)}
+            else:
+                assert model is not None
+                report = dict(await data_quality(memory, made, model))
+    common.show(_written(chosen, report), lambda out: out.print_json(json.dumps(report)))
+
+
 def add_to(group: typer.Typer) -> None:
     """Register the commands."""
     command(group, "cascades", "nyima eval cascades cases.jsonl --by-hand")(cascades)
     command(group, "weeks", "nyima eval weeks --recipes history,graph --lives 2")(weeks)
     command(group, "selection", "nyima eval selection --realmem realmem/")(selection)
+    command(group, "extracted", "nyima eval extracted --sheet check.csv --pairs 0")(extracted)
     command(group, "services", "nyima eval services forms forms.jsonl --by-hand")(services)

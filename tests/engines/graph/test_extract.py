@@ -164,4 +164,6 @@ def test_any_text_can_be_read_and_nothing_is_invented(text: str) -> None:
     )
 )
 def test_any_order_of_common_words_can_be_read(words: list[str]) -> None:
-    statements(" ".join(words), AT, ZONE)
+    found = statements(" ".join(words), AT, ZONE)
+    assert all(s.label and s.note for s in found)
+    assert all(-1 <= r < i for i, s in enumerate(found) for r in s.rests)

@@ -152,3 +152,8 @@ def test_nothing_names_this_workplace() -> None:
     for path in [*FILES, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.py")]:
         text = path.read_text("utf-8")
         assert not [w for w in words if w in text], path
+
+
+def test_no_two_test_files_share_a_name() -> None:
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))

@@ -18,7 +18,7 @@ from nyima.engines.strategies.common import follow_up
 
 __all__ = ["Cascade", "Receipt"]
 
-_LEAST_VALUE = 5
+_LEAST_VALUE = 3
 _MOST_NEEDLES = 2_000
 _WRITER_OF = {
     "session": "summary", "day": "memorybank", "overall": "memorybank", "portrait": "memorybank", "topic": "memochat",
@@ -152,7 +152,7 @@ class Cascade:
     ) -> tuple[list[Change], list[Job]]:
         """Texts that stand for now and state a value that has changed: stale until a job has
         derived them again."""
-        if len(value) < _LEAST_VALUE - 2:
+        if len(value) < _LEAST_VALUE:
             return [], []
         changes, jobs = list[Change](), list[Job]()
         for text in await self.store.records(scope, RecordFilter(kinds=("summary",))):

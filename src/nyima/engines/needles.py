@@ -11,7 +11,6 @@ from nyima.domain.text import content_words, fold, sentences
 
 __all__ = ["needles_of", "repeats"]
 
-_SHARED_WORDS = 1
 _NEEDLE = 24
 _LEAST_VALUE = 5
 
@@ -39,4 +38,4 @@ def repeats(reply: str, said: str) -> bool:
     """Whether a reply repeats a word of some length, or a number, of a turn."""
     told = {w for w in content_words(said) if len(w) > 3 or w.isdigit()}
     again = {w for w in content_words(fold(reply)) if w in told}
-    return len(again) >= min(_SHARED_WORDS, len(told)) if told else False
+    return bool(again)

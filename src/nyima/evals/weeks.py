@@ -202,7 +202,7 @@ async def run_weeks(
                         await memory.ingest.drain(memory.scope, "weeks", kinds=_kinds(recipe, model))
                     clock.at = _START + timedelta(days=7 * week + 6)
                     for asked in life.asked[week]:
-                        row = await _judged(memory, recipe, asked)
+                        row = await _judged(memory, asked)
                         if model is not None and (seed, asked.week, asked.topic) in wanted and asked.changed:
                             row["answer"] = await _answer(memory, asked.question)
                             row["right"] = _right(row["answer"], asked)
@@ -253,8 +253,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return out
 
 
-async def _judged(memory: Memory, recipe: str, asked: Asked) -> dict[str, Any]:
-    del recipe
+async def _judged(memory: Memory, asked: Asked) -> dict[str, Any]:
     found = (await memory.recall(asked.question, memory.parts.recipe.evidence, log=False)).kept
     before = [e for e in found if asked.turn not in e.record.provenance.turns or len(e.record.provenance.turns) > 1]
     stale = any(_given(e, v) for v in asked.stale for e in before)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nyima.domain.evidence import Recall, Visit
+from nyima.domain.evidence import Recall
 from nyima.domain.text import content_words
-from nyima.engines.graph.policy import Policy, fresh_policy
+from nyima.engines.graph.policy import Policy, RulePolicy, fresh_policy
 from nyima.memory import Memory
 from nyima.policies import Version, current, keep
 from nyima.train.policy import Adam, backward
@@ -43,7 +43,7 @@ async def learn_from_answer(memory: Memory, recall: Recall, right: str) -> Versi
 
 async def _step(memory: Memory, recall: Recall, gains: Sequence[float], why: str) -> Version:
     before = await current(memory)
-    policy = before.policy if isinstance(before.policy, Policy) else _like_the_rule(recall.walk)
+    policy = before.policy if isinstance(before.policy, Policy) else _like_the_rule()
     states = np.asarray([v.state for v in recall.walk])
     actions = np.asarray([v.action for v in recall.walk])
     _, gradients = backward(policy, states, actions, np.asarray(gains) / len(gains))
@@ -52,11 +52,8 @@ async def _step(memory: Memory, recall: Recall, gains: Sequence[float], why: str
     return await keep(memory, made, report, [*before.sources, *(v.record for v in recall.walk)])
 
 
-def _like_the_rule(walk: Sequence[Visit]) -> Policy:
+def _like_the_rule() -> Policy:
     """Weights that do what the rule does, as a place to go on from."""
-    del walk
-    from nyima.engines.graph.policy import RulePolicy
-
     rule, draw = RulePolicy(), np.random.default_rng(0)
     states = draw.uniform(0, 1, (400, 3))
     labels = np.asarray([int(rule.include(tuple(s)) >= 0.5) for s in states])

@@ -26,7 +26,7 @@ from nyima.engines.graph.phrases import (
 )
 from nyima.engines.graph.schema import label_of, single
 from nyima.engines.graph.statement import Statement
-from nyima.engines.moments import Moment, find_moment
+from nyima.engines.moments import find_moment
 
 __all__ = ["statements"]
 
@@ -85,6 +85,7 @@ _WAS = re.compile(
     r"|played|spoke|loved|liked|hated|preferred)\b(?! since\b)",
     re.IGNORECASE,
 )
+_LASTING_VERBS = frozenset("live work like love drive own drink eat know speak be study".split())
 _LASTING = frozenset({"name", "nickname", "birthday", "birth_place", "age", "from", "anniversary"})
 _TIMED = frozenset({"departs", "arrives", "ends", "expires", "takes_place"})
 _HABIT = re.compile(
@@ -151,7 +152,7 @@ def _parse(clause: Clause, at: datetime, zone: tzinfo) -> list[Statement]:
         return [replace(base, label="nickname", tail=called[1], single=True)]
     moved = _MOVED.match(text)
     if moved and not re.match(r"^(?:i|we) (?:have )?moved (?:in)?to\b", text, re.IGNORECASE):
-        return _moved(base, moved, text, at, zone)
+        return _moved(base, moved, at, zone)
     made = _stated(base, text, at, zone)
     return [_past(s) for s in made] if _WAS.search(text) and not swaps else made
 
@@ -163,7 +164,7 @@ def _past(said: Statement) -> Statement:
     return replace(said, label=f"was_{said.label}", single=False, changes=False)
 
 
-def _moved(base: Statement, match: re.Match[str], text: str, at: datetime, zone: tzinfo) -> list[Statement]:
+def _moved(base: Statement, match: re.Match[str], at: datetime, zone: tzinfo) -> list[Statement]:
     """``They moved the meeting to Friday``, ``my gym has moved to Hill Road``."""
     thing, to = match[1].strip(" ,"), match[2]
     when = find_moment(to, at, zone, ahead=True)
@@ -172,7 +173,6 @@ def _moved(base: Statement, match: re.Match[str], text: str, at: datetime, zone:
         return [
             replace(base, head=bare_thing(thing, when), label="takes_place", tail=when.name, moment=when, event=True)
         ]
-    del text
     return [replace(base, head=thing, label="location", tail=value_of(to))]
 
 
@@ -272,7 +272,7 @@ def _verb(base: Statement, subject: str, verb: str, rest: str) -> list[Statement
             return [replace(base, head=subject, label=label, tail=moment.name, single=True)]
     elif timed and moment is not None:
         return [replace(base, head=subject, label=label, tail=moment.name, single=True, event=label != "expires")]
-    if moment is not None and moment.dated and _is_event(verb, moment):
+    if moment is not None and moment.dated and verb not in _LASTING_VERBS:
         head = event_name(subject, verb, preposition, tail)
         event = replace(base, head=head, label="takes_place", tail=moment.name, single=True, event=True)
         about = [replace(base, head=subject, label=label, tail=tail)] if tail and label in {"travel", "booked"} else []
@@ -331,8 +331,3 @@ def _objects(base: Statement, subject: str, verb: str, label: str, tail: str) ->
     one = replace(base, head=subject, label=label, tail=given[1] if given else tail, single=single(label))
     more = [replace(base, head=given[1], label="for", tail=given[2])] if given else []
     return [one, *more]
-
-
-def _is_event(verb: str, moment: Moment) -> bool:
-    del moment
-    return verb not in {"live", "work", "like", "love", "drive", "own", "drink", "eat", "know", "speak", "be", "study"}

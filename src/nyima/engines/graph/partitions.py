@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from nyima.domain.conversation import Scope
 from nyima.domain.memory import Relation, partition
 from nyima.domain.ports import Probe, RecordFilter, Store, Vector
-from nyima.engines.graph.schema import LABELS, SUBCLASSES, Subclass, subclass_of
+from nyima.engines.graph.schema import LABELS, OPEN_LABELS, SUBCLASSES, Subclass, subclass_of
 
 __all__ = ["Embed", "Partitions", "floats"]
 
 Embed = Callable[[Sequence[str]], Awaitable[list[Vector]]]
-_PRIOR = 5.0
-_OPEN_LABELS = frozenset({"like", "dislike", "play", "own"})
+_PRIOR = 1 / 3
 
 
 def floats(vector: Vector) -> NDArray[np.float32]:
@@ -56,19 +55,19 @@ class Partitions:
         return self.priors
 
     async def centres(self) -> dict[str, NDArray[np.float32]]:
-        """The centre of each subclass: its memories, and its examples as if they were five
-        memories more."""
+        """The centre of each subclass: two thirds the mean of its memories, one third of its
+        examples, so that a first odd memory does not carry it away."""
         found = await self.store.centres(self.scope)
         centres: dict[str, NDArray[np.float32]] = {}
         for name, prior in (await self.prior()).items():
             own = found.get(partition(name))
-            centres[name] = prior if own is None else (prior * _PRIOR + floats(own) * 10) / (_PRIOR + 10)
+            centres[name] = prior if own is None else prior * _PRIOR + floats(own) * (1 - _PRIOR)
         return centres
 
     async def of(self, label: str, note: str) -> str:
         """The subclass of a memory: by its relation where that tells, else the nearest."""
         known = LABELS.get(label)
-        if known is not None and label not in _OPEN_LABELS:
+        if known is not None and label not in OPEN_LABELS:
             return known.subclass
         vector = await self._vector(note)
         if vector is None:

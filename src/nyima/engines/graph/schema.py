@@ -14,7 +14,17 @@ from dataclasses import dataclass
 from nyima.domain.text import content_words, fold
 from nyima.errors import ConfigError
 
-__all__ = ["LABELS", "SUBCLASSES", "Label", "Subclass", "label_of", "read_subclasses", "single", "subclass_of"]
+__all__ = [
+    "LABELS",
+    "OPEN_LABELS",
+    "SUBCLASSES",
+    "Label",
+    "Subclass",
+    "label_of",
+    "read_subclasses",
+    "single",
+    "subclass_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +146,8 @@ _ALL = (
 
 LABELS: Mapping[str, Label] = {label.name: label for label in _ALL}
 _BY_WORD: Mapping[str, Label] = {word: label for label in reversed(_ALL) for word in label.words}
+OPEN_LABELS = frozenset({"like", "dislike", "play", "own"})
+"""Relations whose subclass depends on what is liked, played or owned."""
 _SINGLE_HEADS = ("favourite_", "favorite_", "preferred_")
 
 
@@ -169,7 +181,7 @@ def subclass_of(label: str, note: str, known: Iterable[Subclass] = SUBCLASSES) -
     """The subclass of a relation without vectors: by its label, else by the examples whose
     words the note shares, else by what stands in the note."""
     listed = LABELS.get(label)
-    if listed is not None and listed.name not in {"like", "dislike", "play", "own"}:
+    if listed is not None and listed.name not in OPEN_LABELS:
         return listed.subclass
     words = set(content_words(fold(note)))
     best, most = "", 0

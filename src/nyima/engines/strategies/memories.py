@@ -1,9 +1,9 @@
-"""Baselines over memories that are only added: all of them (NiaH), the partition that an
-agent selects (M-RAG), and sub-questions that are answered first (Keqing)."""
+"""Baselines over memories that are only added: all of them (NiaH), the nearest
+partition (M-RAG, without its learned agent), and sub-questions that are answered first (Keqing)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -39,12 +39,11 @@ class EveryRetriever:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRetriever:
-    """The best memories of one partition. The agent takes the partition whose centre is
-    nearest to the question; ``preference`` are learned values that it adds for each."""
+    """The best memories of the partition whose centre is nearest to the question; the paper
+    of M-RAG learns that choice."""
 
     store: Store
     embed: Embed | None
-    preference: Mapping[str, float] = field(default_factory=dict[str, float])
 
     async def retrieve(self, scope: Scope, step: Step) -> list[Evidence]:
         """Up to ``step.k`` memories; by words from all partitions without vectors."""
@@ -71,11 +70,10 @@ class PartitionRetriever:
         ]
 
     async def choose(self, scope: Scope, question: np.ndarray) -> str:
-        """The partition that the agent takes; empty when there is none."""
+        """The partition that is searched; empty when there is none."""
         centres = await self.store.centres(scope)
         values = {
             place: float(floats(c) @ question) / max(1e-6, float(np.linalg.norm(floats(c))))
-            + self.preference.get(place, 0.0)
             for place, c in centres.items()
         }
         return max(values, key=lambda place: (values[place], place), default="")

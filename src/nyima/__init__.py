@@ -19,7 +19,19 @@ if TYPE_CHECKING:
     from nyima.bridge import Opening, Synchronous
     from nyima.domain.changes import Add, Delta, Erase, Retire, Revise, merge
     from nyima.domain.conversation import Origin, Role, Scope, Session, Turn
-    from nyima.domain.evidence import Answer, Budget, Evidence, Notes, Query, Recall, Selection, Step, Usage, Visit
+    from nyima.domain.evidence import (
+        Answer,
+        Budget,
+        Evidence,
+        Notes,
+        Query,
+        Recall,
+        Review,
+        Selection,
+        Step,
+        Usage,
+        Visit,
+    )
     from nyima.domain.memory import (
         Claim,
         Entity,
@@ -36,6 +48,7 @@ if TYPE_CHECKING:
     )
     from nyima.engines.cascade import Receipt
     from nyima.engines.recipes import RECIPES, Recipe
+    from nyima.engines.sources import Source
     from nyima.errors import NyimaError
     from nyima.hand import Link
     from nyima.memory import Explanation, Memory, Remembered, Said
@@ -49,7 +62,7 @@ _HOME = {
     "nyima.domain.changes": ("Add", "Delta", "Erase", "Retire", "Revise", "merge"),
     "nyima.domain.conversation": ("Origin", "Role", "Scope", "Session", "Turn"),
     "nyima.domain.evidence": (
-        "Answer", "Budget", "Evidence", "Notes", "Query", "Recall", "Selection", "Step", "Usage", "Visit",
+        "Answer", "Budget", "Evidence", "Notes", "Query", "Recall", "Review", "Selection", "Step", "Usage", "Visit",
     ),
     "nyima.domain.memory": (
         "Claim", "Entity", "Episode", "Interval", "MemoryRecord", "Note", "Passage", "Profile", "ProfileFact",
@@ -57,6 +70,7 @@ _HOME = {
     ),
     "nyima.engines.cascade": ("Receipt",),
     "nyima.engines.recipes": ("RECIPES", "Recipe"),
+    "nyima.engines.sources": ("Source",),
     "nyima.errors": ("NyimaError",),
     "nyima.hand": ("Link",),
     "nyima.memory": ("Explanation", "Memory", "Remembered", "Said"),
@@ -96,6 +110,7 @@ __all__ = [
     "Relation",
     "Remembered",
     "Retire",
+    "Review",
     "Revise",
     "Role",
     "Said",
@@ -103,6 +118,7 @@ __all__ = [
     "Selection",
     "Session",
     "Settings",
+    "Source",
     "Step",
     "Summary",
     "Synchronous",

@@ -7,28 +7,29 @@ import contextlib
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from nyima.bridge import Opening
 from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
-from nyima.domain.evidence import Answer, Budget, Notes, Query, Recall, Usage
-from nyima.domain.ports import ChatModel, Clock, Completion, Embedder, Message
+from nyima.domain.evidence import Answer, Budget, Evidence, Notes, Query, Recall
+from nyima.domain.ports import ChatModel, Clock, Embedder, Message
 from nyima.engines.cascade import Receipt
 from nyima.engines.gate import is_goodbye
 from nyima.engines.ingest import settled, turn_id
-from nyima.engines.notes import ReplyStream
 from nyima.engines.prompts import sections, version
-from nyima.engines.reading import GRAMMAR, Known, PromptBuilder, Shot, reply_schema
+from nyima.engines.reading import Known, PromptBuilder, Shot
 from nyima.engines.recipes import Recipe, recipe_named
+from nyima.engines.sources import Source
 from nyima.engines.strategies.common import Desk, notes_of
 from nyima.engines.strategies.summaries import standing
-from nyima.errors import InputError, ModelError, ModelGarbled, NoModel, NotFound
+from nyima.errors import InputError, ModelError, NoModel, NotFound
 from nyima.memory import Explanation, Memory, Said
 from nyima.opening import parts_for, read_shots
-from nyima.tools import Tool, load_tools, use_tool
+from nyima.replying import Draft, Replies
+from nyima.tools import Tool, load_tools
 from nyima.traces import trace_event
 
 __all__ = ["Assistant", "ModelOf"]
@@ -36,17 +37,7 @@ __all__ = ["Assistant", "ModelOf"]
 ModelOf: TypeAlias = ChatModel | str | None
 
 _IDLE_SECONDS = 0.8
-_MOST_TOOL_CALLS = 3
-
-
-@dataclass(slots=True)
-class _Made:
-    """What a reply call gave."""
-
-    stream: ReplyStream
-    usage: Usage = Usage()
-    first: float = 0.0
-    finish: str = ""
+_LINES = 8
 
 
 class Assistant:
@@ -154,10 +145,10 @@ class Assistant:
             return
         builder = self._builder()
         messages = [Message("system", builder.system(known)), Message("user", sections("reply")["hello"])]
-        made = _Made(ReplyStream())
-        async for piece in self._calls(messages, made, time.perf_counter()):
+        draft = Draft(Recall(Query("", self.memory.parts.clock.now())))
+        async for piece in self._replies.calls(messages, draft, time.perf_counter()):
             yield piece
-        await self._store_greeting(session, made.stream.reply(), known)
+        await self._store_greeting(session, draft.reply(), known)
 
     async def _store_greeting(self, session: Session, text: str, known: Known) -> None:
         turn = self._spoken(session, text)
@@ -177,23 +168,28 @@ class Assistant:
         notes = {} if self.private else await self._noted(before)
         past = [t for t in await self.memory.turns() if t.session != session.id] if self.recipe.past else []
         dialogue, shown = builder.dialogue([*past, *before], notes)
-        recall = await self._recall(said, {t.id for t in shown} | {said.id}, len(shown) == len(before))
+        spoken = tuple((t.role.value, t.text) for t in before[-_LINES:])
+        recall = await self._recall(said, {t.id for t in shown} | {said.id}, spoken, len(shown) == len(before))
         system = Message("system", builder.system(await self._knowledge()))
-        messages = [system, *dialogue, Message("user", builder.last(said.text, recall.kept))]
-        made = _Made(ReplyStream())
+
+        def prompt(found: Recall) -> list[Message]:
+            return [system, *dialogue, Message("user", builder.last(said.text, found.kept))]
+
+        draft = Draft(recall)
         complete = False
         try:
-            async for piece in self._calls(messages, made, started):
+            async for piece in self._replies.respond(draft, prompt, (*spoken, ("user", said.text)), started):
                 yield piece
             complete = True
         finally:
-            text = made.stream.reply()
+            text, recall = draft.reply(), draft.recall
             reply = self._spoken(session, text)
-            noted = made.stream.notes() if complete and made.finish != "cut" else Notes()
-            noted = settled(said, noted) if noted.complete else noted
-            seconds = {"first": round(made.first, 3), "total": round(time.perf_counter() - started, 3)}
+            noted = draft.stream.notes() if complete and draft.finish not in {"cut", "trained"} else Notes()
+            quoted = [e.text for e in recall.kept if e.record.provenance.origin is not Origin.USER]
+            noted = settled(said, noted, quoted) if noted.complete else noted
+            seconds = {"first": round(draft.first, 3), "total": round(time.perf_counter() - started, 3)}
             prompts = (version("reply"), *recall.prompts)
-            self.last = Answer(text, reply.id, replace(recall, prompts=prompts), noted, made.usage, seconds)
+            self.last = Answer(text, reply.id, replace(recall, prompts=prompts), noted, draft.usage, seconds)
             if self.private:
                 self._own += [said, reply]
             elif text or complete:
@@ -202,59 +198,27 @@ class Assistant:
                 work = self.memory.ingest.answered(self.memory.scope, session, said, reply, noted, self.recipe, trace)
                 await asyncio.shield(work)
 
-    async def _calls(self, messages: list[Message], made: _Made, started: float) -> AsyncIterator[str]:
-        """The reply call; while the model asks for a tool, the tool's result and another."""
-        caller = self.memory.parts.caller(self.memory.parts.chat)
-        assert caller is not None
-        model = caller.model
-        notes, silent = self._notes, False
-        for turn in range(_MOST_TOOL_CALLS + 1):
-            tools = bool(self.tools) and turn < _MOST_TOOL_CALLS
-            options: dict[str, Any] = {
-                "max_tokens": 320 if model.grammars else 1_500,
-                "temperature": 0.0,
-                "grammar": GRAMMAR(tools=tools) if notes and model.grammars else None,
-                "schema": reply_schema() if notes and not model.grammars and not self.tools else None,
-                "lane": "chat",
-            }
-            async for piece in caller.stream(self.memory.scope, version("reply"), messages, **options):
-                if isinstance(piece, Completion):
-                    made.usage, made.finish = made.usage + piece.usage, piece.finish
-                    visible = made.stream.finish()
-                else:
-                    visible = made.stream.feed(piece)
-                if visible:
-                    made.first = made.first or time.perf_counter() - started
-                    yield visible
-            wish = made.stream.call()
-            if wish is None and made.stream.reply():
-                return
-            if wish is None:
-                if silent:
-                    raise ModelGarbled("the model gave no answer, twice: say it in other words, or use a larger model")
-                silent, made.stream = True, ReplyStream()
-                continue
-            result = await use_tool(self.tools, *wish)
-            raw = made.stream.raw.strip()
-            messages += [Message("assistant", raw), Message("user", f"[tool result] {result}")]
-            made.stream = ReplyStream()
+    @property
+    def _replies(self) -> Replies:
+        return Replies(self.memory.parts, self.recipe, self.tools, self._notes)
 
-    async def _recall(self, said: Turn, visible: set[str], whole: bool) -> Recall:
+    async def _recall(self, said: Turn, visible: set[str], spoken: tuple[tuple[str, str], ...], whole: bool) -> Recall:
         """What the memory has on a message, without what the dialogue shows anyway."""
         parts = self.memory.parts
-        query = Query(said.text, parts.clock.now(), session=said.session if whole else None)
+        query = Query(said.text, parts.clock.now(), session=said.session if whole else None, dialogue=spoken)
         if not self.recipe.sources or is_goodbye(said.text):
-            return Recall(query)
+            return Recall(query, planner="rules")
         if not self.private:
             with contextlib.suppress(ModelError):  # then the recall is by words, and its trace says so
                 await self.memory.ingest.index(self.memory.scope)
         await parts.learned()
         found = await parts.recaller(self.recipe).recall(self.memory.scope, query, self.recipe.evidence)
         standing = set((await self._knowledge()).refs) if self.recipe.system else set()
-        kept = tuple(
-            e for e in found.kept if e.record.id not in standing and not visible & set(e.record.provenance.turns[:1])
-        )
-        return replace(found, kept=kept)
+
+        def new(piece: Evidence) -> bool:
+            return piece.record.id not in standing and not visible & set(piece.record.provenance.turns[:1])
+
+        return replace(found, found=tuple(filter(new, found.found)), kept=tuple(filter(new, found.kept)))
 
     @property
     def _notes(self) -> bool:
@@ -360,6 +324,11 @@ class Assistant:
     def refresh(self) -> None:
         """Read profile and summary again, after they were changed from outside."""
         self._known = None
+
+    def use(self, *sources: Source) -> None:
+        """Ask these sources of your own, too, from the next message on (see ``Source``).
+        Raises ConfigError for two of one name, a dependency that is not there, a circle."""
+        self.memory.use(*sources)
 
     def choose(self, recipe: str) -> None:
         """Use another recipe from the next message on. Raises ConfigError."""

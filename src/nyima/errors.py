@@ -20,6 +20,7 @@
     │   ├── ModelGarbled      its answer could not be used, also after repair
     │   ├── NoModel           an operation needs a model and none is set
     │   └── BudgetSpent       the user's budget of calls or tokens is used up
+    ├── SourceFailed          a source of the user's own raised, or took too long
     └── PackError             model weights are missing, damaged or out of reach
 
 Each message says what happened, the value concerned and what to do next.
@@ -43,6 +44,7 @@ __all__ = [
     "NotFound",
     "NyimaError",
     "PackError",
+    "SourceFailed",
     "StoreError",
     "StoreFull",
     "StoreLocked",
@@ -130,6 +132,10 @@ class NoModel(ModelError):
 
 class BudgetSpent(ModelError):
     """The user's budget of calls or tokens is used up."""
+
+
+class SourceFailed(NyimaError):
+    """A source of the user's own raised, took too long, or gave what is no text."""
 
 
 class PackError(NyimaError):

@@ -21,7 +21,8 @@ from nyima.domain.memory import (
     Relation,
     Summary,
 )
-from nyima.domain.ports import Clock, RecordFilter, Store, Written
+from nyima.domain.ports import Clock, RecordFilter, Store
+from nyima.domain.roles import Written
 from nyima.engines.cascade import Cascade
 from nyima.engines.facts import canonical_key
 from nyima.engines.graph.english import base_form

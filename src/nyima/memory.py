@@ -29,12 +29,14 @@ from nyima.engines.cascade import Cascade, Receipt
 from nyima.engines.graph.resolve import stems
 from nyima.engines.ingest import MODEL_FREE, Ingest, Progress, turn_id
 from nyima.engines.recipes import Recipe, SourceSpec
+from nyima.engines.sources import Source
 from nyima.engines.strategies.common import Desk
 from nyima.engines.strategies.conditional import passive_note
 from nyima.engines.undo import inverse
 from nyima.errors import InputError, ModelError, NotFound
 from nyima.hand import Hand, Link
 from nyima.opening import parts_for
+from nyima.own_sources import checked
 from nyima.parts import Parts
 from nyima.traces import trace_event
 
@@ -193,6 +195,10 @@ class Memory:
 
     # --- reading ---
 
+    def use(self, *sources: Source) -> None:
+        """Look things up in these sources of your own, too (see ``Assistant.use``)."""
+        self.parts.sources = checked([*self.parts.sources, *sources])
+
     async def recall(
         self,
         query: str,
@@ -339,10 +345,12 @@ class Memory:
         Where some of it says every word of the query (the names in it, when it has any),
         only that: "my old phone number" is not the new one."""
         recipe = self.parts.recipe
-        searched = tuple(s for s in recipe.sources if s.how != "all") or (recipe.sources and (SourceSpec("history"),))
+        searched = tuple(s for s in recipe.sources if s.how not in {"all", "persona"} and s.name != "documents") or (
+            recipe.sources and (SourceSpec("history"),)
+        )
         plain = replace(recipe, sources=tuple(searched), fading=False, judge="scores")
         found = await self._recall(query, None, plain)
-        kept = [e for e in found.kept if e.source != "persona"]
+        kept = [e for e in found.kept if e.source in {s.name for s in searched}]
         best = max((e.score for e in kept), default=0.0)
         clear = [e for e in kept if e.score >= max(_MEANT, _MEANT_SHARE * best)]
         names = " ".join(w for w in query.split() if w[:1].isupper())

@@ -9,6 +9,7 @@ from nyima.app import SystemClock, build, find_chat_model, find_embedder, load_s
 from nyima.domain.ports import ChatModel, Clock, Embedder
 from nyima.engines.reading import Shot
 from nyima.errors import ConfigError
+from nyima.own_sources import read_sources
 from nyima.parts import Parts
 
 __all__ = ["parts_for", "read_shots"]
@@ -34,7 +35,9 @@ def parts_for(
     if chat is None and model != "none":
         chat = find_chat_model(settings)
     vectors = embedder if embedder is not None and not isinstance(embedder, str) else find_embedder(settings)
-    return build(settings, chat=chat, embedder=vectors, clock=clock or SystemClock())
+    parts = build(settings, chat=chat, embedder=vectors, clock=clock or SystemClock())
+    parts.sources = read_sources(settings)
+    return parts
 
 
 def read_shots(parts: Parts) -> list[Shot]:

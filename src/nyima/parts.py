@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta, tzinfo
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nyima.domain.conversation import Scope
-from nyima.domain.ports import ChatModel, Clock, Embedder, Judge, Retriever, Selector, Store, Writer
+from nyima.domain.ports import ChatModel, Clock, Embedder, SourceModel, Store
+from nyima.domain.roles import Judge, Planner, Reader, Retriever, Selector, Writer
+from nyima.domain.text import tokens
 from nyima.errors import ConfigError
 from nyima.settings import Settings, read_zone
 
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
     from nyima.engines.graph.schema import Subclass
     from nyima.engines.recall import QueryEmbedder, Recaller
     from nyima.engines.recipes import Recipe, SourceSpec
+    from nyima.engines.refine import Refiner
+    from nyima.engines.sources import Source
+    from nyima.engines.strategies.planners import Asked
 
 __all__ = ["Parts"]
 
@@ -47,6 +53,8 @@ class Parts:
     priors: dict[str, Any] = field(default_factory=dict[str, Any])
     labels: dict[str, Any] = field(default_factory=dict[str, Any])
     policy: WalkPolicy = field(default_factory=_rule)
+    sources: tuple[Source, ...] = ()
+    unified: SourceModel | None = None
 
     @property
     def zone(self) -> tzinfo:
@@ -119,30 +127,101 @@ class Parts:
     def recaller(self, recipe: Recipe, *, k: int | None = None) -> Recaller:
         """The read path of a recipe; with ``k`` each source may bring that many."""
         from nyima.engines.graph.walk import WalkSelector
-        from nyima.engines.recall import AllPlanner, BudgetSelector, Recaller
+        from nyima.engines.recall import BudgetSelector, Recaller
+        from nyima.engines.sources import CallableRetriever, DependentRetriever
         from nyima.engines.strategies.baselines import FadingRetriever
-        from nyima.engines.strategies.retrievers import PersonaRetriever
+        from nyima.engines.strategies.retrievers import KINDS_OF
 
         vectors = self.query_embedder()
-        retrievers: dict[str, Any] = {s.name: self._retriever(s, vectors, recipe) for s in recipe.sources}
+        specs = self._specs(recipe, k)
+        retrievers: dict[str, Any] = {s.name: self._retriever(s, vectors, recipe) for s in specs}
         if recipe.fading:
             retrievers = {name: FadingRetriever(inner, self.store) for name, inner in retrievers.items()}
-        steps = tuple((s.name, k or s.k) for s in recipe.sources)
-        if k and self.persona and recipe.name == "default":
-            retrievers["persona"] = PersonaRetriever(self.persona)
-            steps = (*steps, ("persona", 2))
-        judge = self._judge(recipe)
-        limits = {} if k else {s.name: s.k for s in recipe.sources}
+        for spec in (s for s in specs if s.after):
+            retrievers[spec.name] = DependentRetriever(retrievers[spec.name], self.store, KINDS_OF[spec.name])
+        own: tuple[Source, ...] = self.sources if recipe.sources else ()
+        retrievers |= {source.name: CallableRetriever(source) for source in own}
+        there = {s.name for s in specs} | {s.name for s in own}
+        every = [(s.name, s.k, s.after) for s in specs] + [(s.name, s.k, s.after) for s in own]
+        asked = tuple((name, k or most, tuple(a for a in after if a in there)) for name, most, after in every)
+        limits = {} if k else {name: most for name, most, _ in asked}
         cut = (recipe.floor, 0.0 if k else recipe.share, limits)
         selector: Selector = WalkSelector(self.policy, *cut) if recipe.selector == "policy" else BudgetSelector(*cut)
-        return Recaller(self.store, AllPlanner(steps), retrievers, judge, selector, vectors, recipe.rounds)
+        planner = self._planner("all" if k else recipe.planner, asked, vectors)
+        return Recaller(self.store, planner, retrievers, self._judge(recipe), selector, vectors, recipe.rounds)
+
+    def _specs(self, recipe: Recipe, k: int | None) -> tuple[SourceSpec, ...]:
+        """The recipe's sources, without the persona where all of it is in the system message."""
+        whole = not k and tokens(self.persona) <= recipe.room["persona"]
+        return tuple(s for s in recipe.sources if s.how != "persona" or (self.persona.strip() and not whole))
+
+    def _planner(self, how: str, asked: Asked, vectors: QueryEmbedder) -> Planner:
+        from nyima.engines.strategies.planners import (
+            AllPlanner,
+            ClassifierPlanner,
+            ModelPlanner,
+            RulePlanner,
+            TrainedPlanner,
+        )
+
+        rules = RulePlanner(asked, self.store)
+        if how == "rules":
+            return rules
+        caller = self.caller(self.chat)
+        if how == "model" and caller is not None:
+            return ModelPlanner(caller, asked, {s.name: s.about for s in self.sources}, rules)
+        if how == "model":
+            return rules
+        if how == "classifier":
+            return ClassifierPlanner.load(self.trained("planner") / "planner.json", asked, vectors, self.store)
+        if how == "trained":
+            return TrainedPlanner(self.source_model(), asked)
+        return AllPlanner(asked, self.store)
+
+    def trained(self, what: str) -> Path:
+        """The folder of something that was trained: ``planner``, ``nli``, ``ranker`` or
+        ``reader``. Raises ConfigError when it is not there."""
+        root = Path(self.settings.trained).expanduser() if self.settings.trained else self.settings.cache / "trained"
+        if not (root / what).is_dir():
+            raise ConfigError(f"there is no {root / what}: run `nyima train {what}`, or set `trained` to its folder")
+        return root / what
+
+    def source_model(self) -> SourceModel:
+        """The trained model that plans, scores and replies; loaded once."""
+        from nyima.adapters.unified import UnifiedModel
+
+        if self.unified is None:
+            self.unified = UnifiedModel(self.trained("reader"))
+        return self.unified
+
+    def refiner(self, recipe: Recipe) -> Refiner | None:
+        """What reviews drafts; None when the recipe has no critic, or needs a model and
+        there is none."""
+        from nyima.adapters.pair_scorer import OnnxPairScorer
+        from nyima.engines.refine import Refiner
+        from nyima.engines.strategies.critics import ModelCritic, NliCritic
+
+        caller = self.caller(self.chat)
+        if recipe.critic == "nli":
+            return Refiner(NliCritic(OnnxPairScorer(self.trained("nli"))), recipe.drafts, recipe.alpha)
+        if recipe.critic == "model" and caller is not None:
+            return Refiner(ModelCritic(caller), recipe.drafts, recipe.alpha)
+        return None
+
+    def reader(self, recipe: Recipe) -> Reader | None:
+        """The trained reader of a recipe; None where the chat model replies."""
+        from nyima.engines.strategies.readers import TrainedReader
+
+        return TrainedReader(self.source_model()) if recipe.reader == "trained" else None
 
     def _retriever(self, source: SourceSpec, vectors: QueryEmbedder, recipe: Recipe) -> Retriever:
         from nyima.engines.graph.walk import GraphRetriever
         from nyima.engines.strategies.baselines import MemoRetriever
         from nyima.engines.strategies.memories import EveryRetriever, PartitionRetriever
-        from nyima.engines.strategies.retrievers import SearchRetriever
+        from nyima.engines.strategies.retrievers import PersonaRetriever, SearchRetriever
 
+        if source.how == "persona":
+            return PersonaRetriever(self.persona)
         if source.how == "all":
             return MemoRetriever(self.store)
         embedder = self.queries or self.embedder
@@ -151,20 +230,34 @@ class Parts:
         if source.how == "partition":
             return PartitionRetriever(self.store, embedder.embed if embedder else None)
         how = "hybrid" if source.how == "walk" else source.how
-        search = SearchRetriever(self.store, vectors, how, source.weights)
+        search = SearchRetriever(self.store, vectors, how, source.weights, source.turns, source.region or None)
         if source.how != "walk":
             return search
         return GraphRetriever(self.store, search, embedder.embed if embedder else None, recipe.from_root, self.labels)
 
     def _judge(self, recipe: Recipe) -> Judge:
-        from nyima.engines.strategies.judges import ChoosingJudge, ReflectingJudge, ScoreJudge
+        from nyima.adapters.pair_scorer import OnnxPairScorer
+        from nyima.engines.strategies.judges import (
+            ChoosingJudge,
+            CrossEncoderJudge,
+            ReflectingJudge,
+            RelevanceJudge,
+            ScoreJudge,
+            TrainedJudge,
+        )
         from nyima.engines.strategies.memories import DecomposingJudge
 
+        if recipe.judge == "cross-encoder":
+            return CrossEncoderJudge(OnnxPairScorer(self.trained("ranker")))
+        if recipe.judge == "trained":
+            return TrainedJudge(self.source_model())
         caller = self.caller(self.chat)
         if caller is None or recipe.judge == "scores":
             return ScoreJudge()
         if recipe.judge == "decompose":
             return DecomposingJudge(caller)
+        if recipe.judge == "relevance":
+            return RelevanceJudge(caller)
         return ReflectingJudge(caller) if recipe.judge == "reflect" else ChoosingJudge(caller)
 
     @property

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from nyima.errors import ConfigError
 
-__all__ = ["EMBED_PACK", "Settings", "default_path", "read_zone"]
+__all__ = ["EMBED_PACK", "Settings", "default_path", "read_zone", "sources_path"]
 
 EMBED_PACK = "minilm-l6-int8"
 
@@ -26,6 +26,11 @@ def default_path(name: str) -> Path:
     if name == "cache":
         return Path(platformdirs.user_cache_dir("nyima", False))
     return Path(platformdirs.user_data_dir("nyima", False)) / "memory.db"
+
+
+def sources_path(settings: Settings) -> Path:
+    """The file with the user's own sources: the one that is set, else beside the settings."""
+    return Path(settings.sources).expanduser() if settings.sources else default_path("config").with_name("sources.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,8 @@ class Settings:
     tokens_per_day: int = 0
     zone: str = ""
     learn: bool = False
+    sources: str = ""
+    trained: str = ""
     subclasses: tuple[str, ...] = ()
     threads: int = field(default_factory=lambda: max(1, min(4, os.cpu_count() or 2)))
     hub: bool = True

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from nyima.domain.evidence import Answer, Evidence, Recall
-from nyima.domain.memory import MemoryRecord
+from nyima.domain.memory import MemoryRecord, Passage
 from nyima.domain.ports import Event
 
-__all__ = ["evidence_to_dict", "iso", "plan_to_list", "record_to_json", "trace_event"]
+__all__ = ["evidence_to_dict", "iso", "place_of", "plan_to_list", "record_to_json", "trace_event"]
 
 
 def iso(moment: datetime | None) -> str | None:
@@ -21,7 +21,12 @@ def iso(moment: datetime | None) -> str | None:
 
 def plan_to_list(recall: Recall) -> list[dict[str, Any]]:
     """The steps that were asked."""
-    return [{"source": step.source, "k": step.k} for step in recall.plan]
+    return [{"source": step.source, "k": step.k, "after": list(step.after)} for step in recall.plan]
+
+
+def place_of(record: MemoryRecord) -> str:
+    """Where a passage stands: its document and place; empty for other records."""
+    return f"{record.document} {record.place}".strip() if isinstance(record, Passage) else ""
 
 
 def evidence_to_dict(piece: Evidence) -> dict[str, Any]:
@@ -32,6 +37,8 @@ def evidence_to_dict(piece: Evidence) -> dict[str, Any]:
         "text": piece.text,
         "source": piece.source,
         "score": round(piece.score, 4),
+        "place": place_of(piece.record),
+        "at": iso(piece.at),
         "turns": list(piece.record.provenance.turns),
         "valid_from": iso(piece.record.valid.since),
         "valid_to": iso(piece.record.valid.until),
@@ -77,6 +84,18 @@ def trace_event(
         "found": [evidence_to_dict(e) for e in found],
         "kept": [evidence_to_dict(e) for e in recall.kept],
         "rounds": recall.rounds,
+        "planner": recall.planner,
+        "skipped": list(recall.skipped),
+        "reviews": [
+            {
+                "draft": r.draft,
+                "scores": [list(s) for s in r.scores],
+                "consistency": r.consistency,
+                "consistent": r.consistent,
+                "replaced": list(r.replaced),
+            }
+            for r in recall.reviews
+        ],
         "walk": [[v.record, *(round(s, 4) for s in v.state), v.action] for v in recall.walk],
         "failed": dict(recall.failed),
         "prompts": list(recall.prompts),

@@ -52,7 +52,7 @@ async def test_recall_has_the_whole_trace(memory: Memory) -> None:
     assert [s.source for s in found.plan] == ["history", "notes", "profile", "summary", "graph", "persona"]
     assert len(found.kept) <= 2
     assert all(0.0 <= e.score <= 1.0 for e in found.found)
-    assert set(found.ms) == {"embed", "search", "total"}
+    assert set(found.ms) == {"plan", "embed", "search", "total"}
     explained = await memory.explain("last")
     assert explained.trace is not None
     assert explained.trace["query"] == "tea"

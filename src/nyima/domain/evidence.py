@@ -9,13 +9,27 @@ from typing import TypeAlias
 
 from nyima.domain.memory import Interval, MemoryRecord
 
-__all__ = ["Answer", "Budget", "Evidence", "Notes", "Plan", "Query", "Recall", "Selection", "Step", "Usage", "Visit"]
+__all__ = [
+    "Answer",
+    "Budget",
+    "Evidence",
+    "Notes",
+    "Plan",
+    "Query",
+    "Recall",
+    "Review",
+    "Selection",
+    "Step",
+    "Usage",
+    "Visit",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """What is asked. ``at`` is the clock's time, ``as_of`` looks into the past,
-    ``session`` is the running session, whose turns the reader sees anyway."""
+    ``session`` is the running session, whose turns the reader sees anyway; ``dialogue``
+    are its last utterances as (role, text), for planners and judges that read them."""
 
     text: str
     at: datetime
@@ -24,22 +38,16 @@ class Query:
     as_of: datetime | None = None
     period: Interval | None = None
     session: str | None = None
+    dialogue: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @property
+    def lines(self) -> tuple[tuple[str, str], ...]:
+        """The dialogue with the text as its last line."""
+        return (*self.dialogue, ("user", self.text))
 
     def words(self) -> str:
         """The text with the keywords that a reflection added."""
         return " ".join((self.text, *self.keywords))
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One retrieval from one source."""
-
-    source: str
-    query: Query
-    k: int
-
-
-Plan: TypeAlias = tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,27 @@ class Evidence:
     def record_id(self) -> str:
         """The id to revise or forget it by."""
         return self.record.id
+
+    @property
+    def relevance(self) -> float:
+        """The score on the scale of readers and critics: 0.0 to 1.0 in steps of 0.1
+        (Wang et al. 2024, table 1)."""
+        return round(min(1.0, max(0.0, self.score)), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One retrieval from one source. ``after`` are the sources that it depends on,
+    ``given`` what those brought, which narrows it."""
+
+    source: str
+    query: Query
+    k: int
+    after: tuple[str, ...] = ()
+    given: tuple[Evidence, ...] = ()
+
+
+Plan: TypeAlias = tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +121,22 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class Review:
+    """A draft beside what it may rest on: the consistency of each piece (by record id), of
+    the draft as a whole, and the pieces that were replaced before the next draft."""
+
+    draft: str
+    scores: tuple[tuple[str, float], ...]
+    consistency: float
+    consistent: bool
+    replaced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Recall:
-    """The result of a recall and its trace. ``ms`` has ``embed``, ``search`` and ``total``."""
+    """The result of a recall and its trace. ``ms`` has ``plan``, ``embed``, ``search`` and
+    ``total``. An empty ``plan`` is NULL: nothing was retrieved; ``planner`` says who
+    decided, ``skipped`` which sources were not asked."""
 
     query: Query
     plan: Plan = ()
@@ -105,6 +148,15 @@ class Recall:
     prompts: tuple[str, ...] = ()
     walk: tuple[Visit, ...] = ()
     ms: Mapping[str, float] = field(default_factory=dict[str, float])
+    planner: str = ""
+    skipped: tuple[str, ...] = ()
+    reviews: tuple[Review, ...] = ()
+
+    @property
+    def dropped(self) -> tuple[Evidence, ...]:
+        """What was found and not kept, best first."""
+        kept = {e.record.id for e in self.kept}
+        return tuple(e for e in self.found if e.record.id not in kept)
 
 
 @dataclass(frozen=True, slots=True)

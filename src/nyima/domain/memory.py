@@ -88,7 +88,8 @@ class _Record:
 
     @property
     def region(self) -> str:
-        """Where it stands: an episode's session, a relation's partition, else nowhere."""
+        """Where it stands: an episode's session, a relation's partition, a passage's document,
+        else nowhere."""
         return ""
 
     @property
@@ -212,17 +213,24 @@ class Relation(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage(_Record):
-    """A piece of a document that the user gave."""
+    """A piece of a document that the user gave: its ``place`` (page or heading) and the
+    ``offset`` in characters of its beginning there."""
 
     kind: ClassVar[str] = "passage"
     document: str
     place: str
     body: str
+    offset: int = 0
 
     @property
     def text(self) -> str:
         """The passage."""
         return self.body
+
+    @property
+    def region(self) -> str:
+        """The document."""
+        return self.document
 
 
 MemoryRecord: TypeAlias = Episode | Note | Summary | ProfileFact | Entity | Relation | Passage

@@ -1,4 +1,6 @@
-"""The seams: the nine roles, the Store and the Clock, as protocols over values."""
+"""The seams to the world: the Store, the Clock and the models, as protocols over values.
+
+The nine roles are in ``roles``."""
 
 from __future__ import annotations
 
@@ -9,31 +11,25 @@ from typing import Any, Protocol, TypeAlias
 
 from nyima.domain.changes import ChangeRow, Delta
 from nyima.domain.conversation import Scope, Session, Turn
-from nyima.domain.evidence import Budget, Evidence, Plan, Query, Selection, Step, Usage
+from nyima.domain.evidence import Usage
 from nyima.domain.memory import Claim, MemoryRecord
 
 __all__ = [
     "ChatModel",
     "Clock",
     "Completion",
-    "Critic",
     "Embedder",
     "Event",
     "Hit",
     "Job",
-    "Judge",
-    "Judgement",
+    "Lines",
     "Message",
-    "Planner",
+    "PairScorer",
     "Probe",
-    "Reader",
     "RecordFilter",
-    "Retriever",
-    "Selector",
+    "SourceModel",
     "Store",
     "Vector",
-    "Writer",
-    "Written",
 ]
 
 Vector: TypeAlias = bytes
@@ -323,78 +319,44 @@ class Embedder(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """What a writer proposes: a delta, follow-up jobs and events. ``expect`` is the
-    revision that it was worked out from, where that matters."""
+class PairScorer(Protocol):
+    """A cross-encoder: how far two texts belong together."""
 
-    delta: Delta = Delta()
-    jobs: tuple[Job, ...] = ()
-    events: tuple[Event, ...] = ()
-    expect: int | None = None
+    @property
+    def name(self) -> str:
+        """The model's name, as a trace records it."""
+        ...
 
-
-class Writer(Protocol):
-    """Proposes changes for a job; it never commits."""
-
-    async def write(self, scope: Scope, job: Job) -> Written:
-        """The changes that the job asks for."""
+    async def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """A score in 0..1 for each pair, in order, each pair by itself."""
         ...
 
 
-class Planner(Protocol):
-    """Decides which sources to ask, in which order; possibly none."""
+Lines: TypeAlias = Sequence[tuple[str, str]]
+"""Utterances as (role, text), oldest first."""
 
-    async def plan(self, scope: Scope, query: Query) -> Plan:
-        """The steps."""
+
+class SourceModel(Protocol):
+    """A model that was trained to plan, to score and to reply (Wang et al. 2024)."""
+
+    @property
+    def name(self) -> str:
+        """The model's name, as a trace records it."""
         ...
 
-
-class Retriever(Protocol):
-    """Gets evidence from one source."""
-
-    async def retrieve(self, scope: Scope, step: Step) -> list[Evidence]:
-        """Evidence, best first, with scores in 0..1."""
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The sources that it knows."""
         ...
 
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """Scored evidence, and whether it is enough; if not, words to search for."""
-
-    evidence: tuple[Evidence, ...]
-    enough: bool = True
-    keywords: tuple[str, ...] = ()
-    prompt: str = ""
-
-
-class Judge(Protocol):
-    """Scores evidence and says whether it suffices."""
-
-    async def judge(self, scope: Scope, query: Query, evidence: Sequence[Evidence], *, last: bool) -> Judgement:
-        """The judgement; in the ``last`` round there is no further search."""
+    async def plan(self, lines: Lines) -> tuple[str, ...]:
+        """The sources to ask, in order; empty for none."""
         ...
 
-
-class Selector(Protocol):
-    """Cuts evidence to a budget, by a rule or by walking over it."""
-
-    def select(self, query: Query, evidence: Sequence[Evidence], budget: Budget) -> Selection:
-        """What is kept, best first."""
+    async def score(self, lines: Lines, plan: Sequence[str], pieces: Sequence[tuple[str, str]]) -> list[float]:
+        """The relevance of each piece (source, text), 0.0 to 1.0 in steps of 0.1."""
         ...
 
-
-class Reader(Protocol):
-    """Writes the reply: pieces of visible text, then one Completion with the whole raw text."""
-
-    def read(self, messages: Sequence[Message]) -> AsyncIterator[str | Completion]:
-        """The stream."""
-        ...
-
-
-class Critic(Protocol):
-    """Says how consistent a draft is with a piece of evidence, 0..1."""
-
-    async def consistency(self, query: Query, evidence: Evidence, draft: str) -> float:
-        """The consistency."""
+    def reply(self, lines: Lines, plan: Sequence[str], pieces: Sequence[tuple[str, str, float]]) -> AsyncIterator[str]:
+        """The reply to the last line, from pieces (source, text, score)."""
         ...

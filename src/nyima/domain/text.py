@@ -9,13 +9,17 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["content_words", "cut_tokens", "fold", "looks_unspaced", "segment", "sentences", "tokens", "words"]
+__all__ = ["content_words", "cut_tokens", "fold", "looks_unspaced", "segment", "sentences", "tight", "tokens", "words"]
 
 _UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     r"\U00020000-\U0003134f"
 )
 _RUN = re.compile(f"[{_UNSPACED}]+")
+_MARK = r"\u2014\u2018-\u201d\u2026\u3000-\u303f\uff00-\uffef"
+_GAP = re.compile(
+    f"(?<=[{_UNSPACED}]) (?=[{_UNSPACED}{_MARK}])|(?<=[{_MARK}]) (?=[{_UNSPACED}])|(?<=[\u3000-\u303f\uff00-\uffef]) (?=[{_MARK}])"
+)
 _WORD = re.compile(r"[^\W_]+")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|(?<=[。！？])|\n+")
 _ABBREVIATION = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Prof|St|Sr|Jr|vs|e\.g|i\.e|etc|No|[A-Z])\.$")
@@ -61,6 +65,11 @@ def _pairs(match: re.Match[str]) -> str:
 def segment(text: str) -> str:
     """The text with runs of an unspaced script cut into overlapping pairs."""
     return text if text.isascii() else _RUN.sub(_pairs, unicodedata.normalize("NFKC", text))
+
+
+def tight(text: str) -> str:
+    """A text of an unspaced script that was cut into words or characters, as it is written."""
+    return _GAP.sub("", text).strip()
 
 
 def words(text: str) -> list[str]:

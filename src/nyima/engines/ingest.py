@@ -13,10 +13,12 @@ from datetime import timedelta
 from nyima.domain.changes import Delta, merge
 from nyima.domain.conversation import Role, Scope, Session, Turn
 from nyima.domain.evidence import Notes
-from nyima.domain.ports import Clock, Embedder, Event, Job, Store, Writer
+from nyima.domain.ports import Clock, Embedder, Event, Job, Store
+from nyima.domain.roles import Writer
+from nyima.domain.text import words
 from nyima.engines.cascade import Cascade
 from nyima.engines.facts import proposals
-from nyima.engines.gate import worth_keeping
+from nyima.engines.gate import first_person, worth_keeping
 from nyima.engines.recall import index_pending
 from nyima.engines.recipes import Recipe
 from nyima.engines.strategies.common import follow_up, notes_event
@@ -47,8 +49,13 @@ def _kind(job: Job) -> str:
     return "gate" if job.kind == "note" else job.kind
 
 
-def settled(said: Turn, notes: Notes) -> Notes:
-    """The notes with the decision corrected by what can be seen in the turn."""
+def settled(said: Turn, notes: Notes, quoted: Sequence[str] = ()) -> Notes:
+    """The notes with the decision corrected by what can be seen in the turn. A value that a
+    document or another source gave (``quoted``) is no fact about the user unless the user
+    speaks of themselves: to ask about it is not to say it."""
+    if quoted and not first_person(said.text):
+        there = {word for text in quoted for word in words(text)}
+        notes = replace(notes, facts=tuple((k, v) for k, v in notes.facts if not set(words(v)) <= there))
     supported = len(proposals(notes.facts, said.id, said.text, ""))
     return replace(notes, remember=worth_keeping(said.text, notes.remember, supported))
 

@@ -22,6 +22,7 @@ from nyima.domain.ports import Message
 from nyima.errors import ConfigError, ModelGarbled
 
 __all__ = [
+    "AGREES",
     "CHOOSE",
     "DAY",
     "DECOMPOSE",
@@ -32,9 +33,12 @@ __all__ = [
     "NOTE",
     "OVERALL",
     "PART",
+    "PLAN",
     "PORTRAIT",
     "REFLECT",
+    "RELEVANCE",
     "SUMMARY",
+    "AgreesIn",
     "ChooseIn",
     "ChooseOut",
     "DayIn",
@@ -48,11 +52,13 @@ __all__ = [
     "NoteOut",
     "OverallIn",
     "PartIn",
+    "PlanIn",
     "PortraitIn",
     "Prompt",
     "QuestionIn",
     "ReflectIn",
     "ReflectOut",
+    "RelevanceIn",
     "SummaryIn",
     "TextOut",
     "sections",
@@ -186,6 +192,24 @@ class MergeOut(BaseModel):
     action: str = Field(pattern="^(replace|add|ignore)$")
 
 
+class PlanOut(BaseModel):
+    """The names of sources, in order."""
+
+    sources: list[str] = Field(default_factory=list)
+
+
+class RelevanceOut(BaseModel):
+    """Relevance on a scale of 0 to 10."""
+
+    relevance: int = Field(ge=0, le=10)
+
+
+class AgreesOut(BaseModel):
+    """``yes``, ``no`` or ``unclear``."""
+
+    agrees: str = Field(pattern="^(yes|no|unclear)$")
+
+
 @dataclass(frozen=True, slots=True)
 class NoteIn:
     """A message with the dialogue around it."""
@@ -284,6 +308,32 @@ class MergeIn:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class PlanIn:
+    """A message with the dialogue before it, and the sources with what they hold."""
+
+    sources: str
+    dialogue: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RelevanceIn:
+    """A message with the dialogue before it, and one piece."""
+
+    dialogue: str
+    message: str
+    piece: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgreesIn:
+    """A piece and a reply."""
+
+    piece: str
+    reply: str
+
+
 NOTE: Prompt[NoteIn, NoteOut] = Prompt("note", NoteOut, 180)
 GATE: Prompt[GateIn, GateOut] = Prompt("gate", GateOut, 140)
 SUMMARY: Prompt[SummaryIn, TextOut] = Prompt("summary", TextOut, 260)
@@ -297,3 +347,6 @@ MEMO: Prompt[SummaryIn, MemoOut] = Prompt("memo", MemoOut, 320)
 CHOOSE: Prompt[ChooseIn, ChooseOut] = Prompt("choose", ChooseOut, 30)
 DECOMPOSE: Prompt[QuestionIn, DecomposeOut] = Prompt("decompose", DecomposeOut, 90)
 PART: Prompt[PartIn, TextOut] = Prompt("answer-part", TextOut, 50)
+PLAN: Prompt[PlanIn, PlanOut] = Prompt("plan", PlanOut, 40)
+RELEVANCE: Prompt[RelevanceIn, RelevanceOut] = Prompt("relevance", RelevanceOut, 12)
+AGREES: Prompt[AgreesIn, AgreesOut] = Prompt("agrees", AgreesOut, 12)

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from nyima.domain.conversation import Role, Turn
 from nyima.domain.evidence import Evidence, Notes
-from nyima.domain.memory import Profile
+from nyima.domain.memory import Passage, Profile
 from nyima.domain.ports import Message
 from nyima.domain.text import cut_tokens, tokens
 from nyima.engines.notes import render_notes, render_reply
 from nyima.engines.prompts import fill, sections
 from nyima.engines.recipes import Recipe
 
-__all__ = ["GRAMMAR", "Known", "PromptBuilder", "Shot", "quoted", "reply_schema"]
+__all__ = ["GRAMMAR", "Known", "PromptBuilder", "Shot", "quoted", "reply_schema", "shown"]
 
 _TEXT = r'char ::= [^"\\\x00-\x1f] | "\\" ["\\/n]'
 _ANSWER = (
@@ -86,21 +86,33 @@ def _label(piece: Evidence) -> str:
     return f" (not known any more since {piece.stale.strftime('%-d %b %Y')})" if piece.stale is not None else ""
 
 
-def quoted(evidence: Sequence[Evidence], room: int) -> str:
-    """Evidence as data: a line a piece with its day and kind, marks and line breaks
-    removed, oldest first, so that what is newest stands nearest to the question."""
-    lines: list[str] = []
+def shown(evidence: Sequence[Evidence], room: int) -> list[Evidence]:
+    """What of the evidence enters the prompt, in the order and with the numbers that it has
+    there: the best that fit, then oldest first, so that what is newest stands nearest to
+    the question. The order does not depend on the scores (Wang et al. 2024, section 4.1.3)."""
+    chosen: list[Evidence] = []
     spent = 0
-    for piece in evidence:
-        text = " ".join(piece.text.replace("[", "(").replace("]", ")").split())
-        day = piece.at.strftime("%-d %b %Y")
-        line = cut_tokens(f"- {day}{_label(piece)}: {text}", max(30, room // 2))
-        spent += tokens(line)
-        if lines and spent > room:
+    for piece in sorted(evidence, key=lambda e: (-e.score, -e.scores.get("retriever", 0.0), e.record.id)):
+        spent += tokens(_line(piece, room))
+        if chosen and spent > room:
             break
-        lines.append(line)
-    order = sorted(range(len(lines)), key=lambda i: (evidence[i].at, i))
-    return "\n".join(lines[i] for i in order)
+        chosen.append(piece)
+    return sorted(chosen, key=lambda e: (e.at, e.record.id))
+
+
+def _line(piece: Evidence, room: int, *, scored: bool = True) -> str:
+    text = " ".join(piece.text.replace("[", "(").replace("]", ")").split())
+    day = "" if isinstance(piece.record, Passage) else f", {piece.at.strftime('%-d %b %Y')}"
+    score = f" {piece.relevance:.1f}" if scored else ""
+    return cut_tokens(f"{piece.source}{score}{day}{_label(piece)}: {text}", max(30, room // 2))
+
+
+def quoted(evidence: Sequence[Evidence], room: int, *, scored: bool = True) -> str:
+    """Evidence as data: a numbered line a piece with its source, relevance and day, marks
+    and line breaks removed, in the order of ``shown``."""
+    return "\n".join(
+        f"[{number}] {_line(piece, room, scored=scored)}" for number, piece in enumerate(shown(evidence, room), 1)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,5 +181,5 @@ class PromptBuilder:
     def last(self, message: str, evidence: Sequence[Evidence]) -> str:
         """The user's message with the evidence before it."""
         message = cut_tokens(message, max(600, self.window // 3))
-        memory = quoted(evidence, self.recipe.evidence.tokens) if evidence else ""
+        memory = quoted(evidence, self.recipe.evidence.tokens, scored=self.recipe.scored) if evidence else ""
         return fill("reply", "memory", {"memory": memory, "message": message}) if memory else message

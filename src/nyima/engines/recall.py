@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nyima.domain.conversation import Scope
-from nyima.domain.evidence import Budget, Evidence, Plan, Query, Recall, Selection, Step
-from nyima.domain.ports import Embedder, Judge, Planner, Retriever, Selector, Store, Vector
+from nyima.domain.evidence import Budget, Evidence, Query, Recall, Selection, Step
+from nyima.domain.ports import Embedder, Store, Vector
+from nyima.domain.roles import Judge, Planner, Retriever, Selector
 from nyima.engines.labels import labelled
 from nyima.engines.ranking import deduplicate, select
-from nyima.engines.strategies.retrievers import KINDS_OF
 from nyima.engines.timeexpr import period_of
-from nyima.errors import EmbedderMismatch, ModelError
+from nyima.errors import EmbedderMismatch, ModelError, SourceFailed
 
-__all__ = ["AllPlanner", "BudgetSelector", "QueryEmbedder", "Recaller", "index_pending"]
+__all__ = ["BudgetSelector", "QueryEmbedder", "Recaller", "index_pending"]
 
 _BATCH = 64
 
@@ -68,21 +68,6 @@ class QueryEmbedder:
 
 
 @dataclass(frozen=True, slots=True)
-class AllPlanner:
-    """Asks every source of the recipe, in its order."""
-
-    steps: tuple[tuple[str, int], ...]
-
-    async def plan(self, scope: Scope, query: Query) -> Plan:
-        """A step a source; kinds that the query excludes are left out."""
-        del scope
-        wanted = set(query.kinds)
-        return tuple(
-            Step(name, query, k) for name, k in self.steps if not wanted or wanted & set(KINDS_OF.get(name, ()))
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class BudgetSelector:
     """The best pieces within a budget. Abstains when even the best is below ``floor``,
     and leaves out what has less than ``share`` of the best one's score; ``limits`` caps
@@ -120,13 +105,14 @@ class Recaller:
         started = time.perf_counter()
         if query.period is None:
             query = replace(query, period=period_of(query.text, query.at))
-        plan = await self.planner.plan(scope, query)
-        rounds, keywords, prompts = 0, query.keywords, list[str]()
+        planned = await self.planner.plan(scope, query)
+        plan, planning = planned.steps, (time.perf_counter() - started) * 1_000
+        rounds, keywords, prompts = 0, query.keywords, [planned.prompt] if planned.prompt else []
         found: list[Evidence] = []
         judged: Sequence[Evidence] = ()
         failed: dict[str, str] = {}
         while plan:
-            steps = [replace(step, query=replace(step.query, keywords=keywords)) for step in plan]
+            steps = [replace(step, query=replace(query, keywords=keywords)) for step in plan]
             found = await self._retrieve(scope, steps, failed)
             judgement = await self.judge.judge(scope, query, found, last=rounds >= self.rounds)
             judged = judgement.evidence
@@ -140,7 +126,8 @@ class Recaller:
         if self.vectors.failed:
             failed["vectors"] = self.vectors.failed
         total = (time.perf_counter() - started) * 1_000
-        ms = {"embed": self.vectors.ms, "search": max(0.0, total - self.vectors.ms), "total": total}
+        search = max(0.0, total - self.vectors.ms - planning)
+        ms = {"plan": planning, "embed": self.vectors.ms, "search": search, "total": total}
         return Recall(
             replace(query, keywords=keywords),
             plan,
@@ -152,16 +139,30 @@ class Recaller:
             tuple(prompts),
             selection.walk,
             {name: round(value, 2) for name, value in ms.items()},
+            planned.by,
+            tuple(name for name in self.retrievers if name not in {step.source for step in plan}),
         )
 
-    async def _retrieve(self, scope: Scope, steps: Sequence[Step], failed: dict[str, str]) -> list[Evidence]:
+    async def _retrieve(self, scope: Scope, plan: Sequence[Step], failed: dict[str, str]) -> list[Evidence]:
+        """What the steps bring: those that depend on nothing at the same time, each other
+        one when those before it are done, with what they brought. A model or a source of
+        the user's own that fails leaves its source out."""
+
         async def one(step: Step) -> list[Evidence]:
+            given = tuple(e for name in step.after for e in brought.get(name, ()))
             try:
-                return await self.retrievers[step.source].retrieve(scope, step)
-            except ModelError as error:
+                return await self.retrievers[step.source].retrieve(scope, replace(step, given=given))
+            except (ModelError, SourceFailed) as error:
                 failed[step.source] = str(error)
                 return []
 
-        batches = await asyncio.gather(*(one(step) for step in steps))
-        pieces = sorted((e for batch in batches for e in batch), key=lambda e: (-e.score, e.source, e.record.id))
-        return deduplicate(pieces)
+        brought: dict[str, list[Evidence]] = {}
+        waiting = list(plan)
+        while waiting:
+            names = {step.source for step in waiting}
+            ready = [step for step in waiting if not names & set(step.after)]
+            for step, found in zip(ready, await asyncio.gather(*(one(s) for s in ready)), strict=True):
+                brought[step.source] = found
+            waiting = [step for step in waiting if step.source not in brought]
+        every = (e for found in brought.values() for e in found)
+        return deduplicate(sorted(every, key=lambda e: (-e.score, e.source, e.record.id)))

@@ -17,14 +17,18 @@ __all__ = ["RECIPES", "Recipe", "SourceSpec", "recipe_named"]
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """A source to ask: ``how`` is hybrid, words, vector, reciprocal,
-    walk, partition, every or all; ``k`` the
-    most pieces that it may bring into a reply."""
+    """A source to ask: ``how`` is hybrid, words, vector, reciprocal, walk, partition, every,
+    all or persona; ``k`` the most pieces that it may bring into a reply. ``after`` are the
+    sources that it depends on, ``turns`` how many utterances of the dialogue are searched
+    with, ``region`` the one document or session that it looks at."""
 
     name: str
     how: str = "hybrid"
     k: int = 3
     weights: Weights = field(default_factory=Weights)
+    after: tuple[str, ...] = ()
+    turns: int = 0
+    region: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +40,13 @@ class Recipe:
     ``system``: what stands in the system message (``profile``, ``summary``).
     ``selector``: ``budget`` (a rule) or ``policy`` (the walk over the graph); ``from_root``
     walks from the user's node instead of the activated ones.
+    ``planner``: ``all``, ``rules``, ``model``, ``classifier`` or ``trained``.
     ``judge``: ``scores``, ``reflect`` with at most ``rounds`` further searches,
-    ``choose`` (a model picks by number), or ``decompose`` (sub-questions are answered first). ``fading``: what is not recalled is forgotten.
+    ``choose`` (a model picks by number), ``decompose`` (sub-questions are answered first), or
+    relevance by ``relevance`` (a prompted model), ``cross-encoder`` or ``trained``.
+    ``scored``: the reader sees the relevance. ``reader``: ``model`` or ``trained``.
+    ``critic``: empty (off), ``model`` or ``nli``, with at most ``drafts`` further drafts, each
+    with ``alpha`` pieces replaced. ``fading``: what is not recalled is forgotten.
     ``floor``: below this relevance of the best piece nothing is recalled; ``share``: nor is
     what has less than this share of the best score. ``past``: the
     whole past dialogue goes into the prompt. ``room``: tokens of each part of it.
@@ -53,6 +62,12 @@ class Recipe:
     selector: str = "budget"
     from_root: bool = False
     rounds: int = 0
+    planner: str = "all"
+    scored: bool = True
+    reader: str = "model"
+    critic: str = ""
+    drafts: int = 0
+    alpha: int = 1
     floor: float = 0.0
     share: float = 0.0
     parts: tuple[str, ...] = ("context", "knowledge")
@@ -102,6 +117,22 @@ _CONDITIONAL = Recipe(
     "conditional", "conditional memory alone (Yuan et al. 2023)", ("history", "conditional"), "reply", (_NOTES,)
 )
 
+_DOCUMENTS = SourceSpec("documents", k=3, after=("profile",))
+_SOURCES = Recipe(
+    "sources",
+    "a model plans the sources, judges each piece, replies, and refines its draft (Wang et al. 2024, prompted)",
+    ("history", "profile"),
+    "reply",
+    (SourceSpec("history", k=3), SourceSpec("profile", k=3), SourceSpec("persona", "persona", 2), _DOCUMENTS),
+    planner="model",
+    judge="relevance",
+    critic="model",
+    drafts=1,
+    floor=0.3,
+    share=0.5,
+    evidence=Budget(6, 400),
+)
+
 _EMG = Recipe(
     "graph",
     "editable memory graph, walked by the learned policy (Wang et al. 2024)",
@@ -123,11 +154,35 @@ _ALL = (
             SourceSpec("profile", k=3),
             SourceSpec("summary", k=1),
             _GRAPH,
+            SourceSpec("persona", "persona", 2),
+            _DOCUMENTS,
         ),
         ("profile", "summary"),
         selector="policy",
+        planner="rules",
         floor=0.35,
         share=0.6,
+    ),
+    _SOURCES,
+    replace(
+        _SOURCES,
+        name="safari",
+        about="planned sources, all of the evidence without scores (Wang et al. 2023, prompted)",
+        judge="scores",
+        scored=False,
+        critic="",
+        drafts=0,
+        floor=0.0,
+        share=0.0,
+    ),
+    replace(
+        _SOURCES,
+        name="unified",
+        about="one trained model plans, scores and replies; trained critic (Wang et al. 2024)",
+        planner="trained",
+        judge="trained",
+        reader="trained",
+        critic="nli",
     ),
     Recipe("none", "no memory: the running session alone"),
     Recipe("history", "every utterance, top 3 by cosine (Yuan et al. 2023)", ("history",), sources=(_HISTORY,)),

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Budget, Evidence, Query, Selection, Step, Visit
 from nyima.domain.memory import Entity, Relation
-from nyima.domain.ports import RecordFilter, Retriever, Store, Vector
+from nyima.domain.ports import RecordFilter, Store, Vector
+from nyima.domain.roles import Retriever
 from nyima.domain.text import content_words
 from nyima.engines.graph.partitions import Embed, floats
 from nyima.engines.graph.policy import WalkPolicy

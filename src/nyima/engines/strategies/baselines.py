@@ -15,7 +15,8 @@ from nyima.domain.changes import Add, Change, Delta, Revise
 from nyima.domain.conversation import Role, Scope, Session, Turn, least_trusted
 from nyima.domain.evidence import Evidence, Step
 from nyima.domain.memory import Interval, Provenance, Summary
-from nyima.domain.ports import Job, RecordFilter, Retriever, Store, Written
+from nyima.domain.ports import Job, RecordFilter, Store
+from nyima.domain.roles import Retriever, Written
 from nyima.domain.text import cut_tokens
 from nyima.engines.prompts import DAY, MEMO, OVERALL, PORTRAIT, DayIn, OverallIn, PortraitIn, Prompt, SummaryIn, TextOut
 from nyima.engines.strategies.common import Desk, windows

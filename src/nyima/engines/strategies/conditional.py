@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Scope, Turn
 from nyima.domain.memory import Interval, Note, Provenance
-from nyima.domain.ports import Job, Written
+from nyima.domain.ports import Job
+from nyima.domain.roles import Written
 from nyima.domain.text import cut_tokens, sentences
 from nyima.engines.facts import proposals, supports_text
 from nyima.engines.gate import worth_keeping

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from nyima.domain.changes import Delta
 from nyima.domain.conversation import Origin, Role, Scope, Turn
 from nyima.domain.memory import Interval, Note
-from nyima.domain.ports import Embedder, Job, RecordFilter, Written
+from nyima.domain.ports import Embedder, Job, RecordFilter
+from nyima.domain.roles import Written
 from nyima.domain.text import fold
 from nyima.engines.facts import proposals
 from nyima.engines.graph.edit import Editor

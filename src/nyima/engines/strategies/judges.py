@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query
-from nyima.domain.ports import Judgement
+from nyima.domain.ports import PairScorer, SourceModel
+from nyima.domain.roles import Judgement
 from nyima.domain.text import cut_tokens
 from nyima.engines.calls import Caller
-from nyima.engines.prompts import CHOOSE, REFLECT, ChooseIn, ReflectIn
+from nyima.engines.prompts import CHOOSE, REFLECT, RELEVANCE, ChooseIn, ReflectIn, RelevanceIn
+from nyima.engines.strategies.retrievers import spoken
 from nyima.errors import ModelGarbled
 
-__all__ = ["ChoosingJudge", "ReflectingJudge", "ScoreJudge"]
+__all__ = ["ChoosingJudge", "CrossEncoderJudge", "ReflectingJudge", "RelevanceJudge", "ScoreJudge", "TrainedJudge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +83,80 @@ class ChoosingJudge:
         useful = [i for i in dict.fromkeys(out.useful) if 1 <= i <= len(evidence)]
         picked = [replace(evidence[i - 1], score=1.0, scores={"chosen": 1.0}) for i in useful]
         return Judgement(tuple(picked), prompt=asked.prompt)
+
+
+def _judged(evidence: Sequence[Evidence], scores: Sequence[float]) -> tuple[Evidence, ...]:
+    """The evidence with its relevance as score, in steps of 0.1; equal ones stay in the
+    retriever's order."""
+    found = [
+        replace(e, score=round(s, 1), scores={**e.scores, "retriever": round(e.score, 4), "relevance": round(s, 1)})
+        for e, s in zip(evidence, scores, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda e: (-e.score, -e.scores["retriever"], e.record.id)))
+
+
+@dataclass(frozen=True, slots=True)
+class RelevanceJudge:
+    """A chat model judges each piece by itself, a call a piece (Wang et al. 2024, section
+    4.2.1). Only the best ``most`` of the retrievers are judged; the others are left out."""
+
+    caller: Caller
+    most: int = 8
+    size: int = 90
+    turns: int = 4
+
+    async def judge(self, scope: Scope, query: Query, evidence: Sequence[Evidence], *, last: bool) -> Judgement:
+        """The pieces with their relevance. A piece whose answer cannot be read keeps the
+        retriever's score."""
+        del last
+        shown = list(evidence[: self.most])
+        before = query.dialogue[max(0, len(query.dialogue) - self.turns) :]
+        dialogue = "\n".join(f"{role}: {cut_tokens(text, 60)}" for role, text in before) or "(none)"
+
+        async def one(piece: Evidence) -> float:
+            given = RelevanceIn(dialogue, cut_tokens(query.text, 150), cut_tokens(piece.text, self.size))
+            try:
+                out, _ = await self.caller.ask(scope, RELEVANCE, given)
+            except ModelGarbled:
+                await self.caller.fallback(scope, RELEVANCE.version)
+                return piece.relevance
+            return out.relevance / 10
+
+        scores = await asyncio.gather(*(one(piece) for piece in shown))
+        return Judgement(_judged(shown, scores), prompt=RELEVANCE.version if shown else "")
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEncoderJudge:
+    """A cross-encoder judges each pair of piece and dialogue."""
+
+    scorer: PairScorer
+    most: int = 16
+    turns: int = 2
+
+    async def judge(self, scope: Scope, query: Query, evidence: Sequence[Evidence], *, last: bool) -> Judgement:
+        """The pieces with their relevance."""
+        del scope, last
+        shown = list(evidence[: self.most])
+        text = spoken(query, self.turns)
+        scores = await self.scorer.score([(e.text, text) for e in shown]) if shown else []
+        return Judgement(_judged(shown, scores))
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedJudge:
+    """The trained model's evaluation tokens, all pieces in one masked pass (Wang et al.
+    2024, equation 3)."""
+
+    model: SourceModel
+    most: int = 16
+    turns: int = 3
+
+    async def judge(self, scope: Scope, query: Query, evidence: Sequence[Evidence], *, last: bool) -> Judgement:
+        """The pieces of the sources that the model knows, with their relevance."""
+        del scope, last
+        shown = [e for e in evidence if e.source in self.model.sources][: self.most]
+        plan = [s for s in self.model.sources if s in {e.source for e in shown}]
+        lines = query.lines[max(0, len(query.lines) - 1 - self.turns) :]
+        scores = await self.model.score(lines, plan, [(e.source, e.text) for e in shown]) if shown else []
+        return Judgement(_judged(shown, scores))

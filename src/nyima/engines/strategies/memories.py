@@ -11,7 +11,8 @@ import numpy as np
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.memory import Relation
-from nyima.domain.ports import Judgement, Probe, RecordFilter, Store
+from nyima.domain.ports import Probe, RecordFilter, Store
+from nyima.domain.roles import Judgement
 from nyima.domain.text import cut_tokens
 from nyima.engines.calls import Caller
 from nyima.engines.graph.partitions import Embed, floats

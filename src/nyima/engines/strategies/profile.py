@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from nyima.domain.changes import Add, Change, Delta, Retire, Revise
 from nyima.domain.conversation import Scope, Turn
 from nyima.domain.memory import Claim, Interval, ProfileFact, Provenance, profile_of
-from nyima.domain.ports import Job, RecordFilter, Written
+from nyima.domain.ports import Job, RecordFilter
+from nyima.domain.roles import Written
 from nyima.domain.text import cut_tokens, fold
 from nyima.engines.facts import Action, Proposal, additive, decide, proposals
 from nyima.engines.prompts import MERGE, MergeIn

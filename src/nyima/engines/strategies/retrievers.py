@@ -13,7 +13,7 @@ from nyima.domain.memory import Interval, MemoryRecord, Passage, Provenance
 from nyima.domain.ports import Hit, Probe, RecordFilter, Store, Vector
 from nyima.engines.ranking import Fused, Weights, coverage, fuse, reciprocal, spread
 
-__all__ = ["KINDS_OF", "PersonaRetriever", "SearchRetriever"]
+__all__ = ["KINDS_OF", "PersonaRetriever", "SearchRetriever", "spoken"]
 
 KINDS_OF = {
     "history": ("episode",),
@@ -25,6 +25,14 @@ KINDS_OF = {
     "graph": ("relation",),
 }
 _CANDIDATES = 300
+
+
+def spoken(query: Query, turns: int) -> str:
+    """The last utterances of the dialogue and the text, each after a mark for its speaker,
+    as trained encoders read a query."""
+    before = query.dialogue[max(0, len(query.dialogue) - turns) :] if turns else ()
+    marks = {"assistant": "[A]"}
+    return " ".join(f"{marks.get(role, '[U]')} {text}" for role, text in (*before, ("user", query.text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,8 @@ class SearchRetriever:
     embed: Callable[[str], Awaitable[Vector | None]]
     how: str = "hybrid"
     weights: Weights = Weights()
+    turns: int = 0
+    region: str | None = None
 
     async def retrieve(self, scope: Scope, step: Step) -> list[Evidence]:
         """Up to ``step.k`` pieces, best first."""
@@ -48,9 +58,12 @@ class SearchRetriever:
         lexical: list[Hit] = []
         dense: list[Hit] = []
         if self.how != "vector":
-            lexical = await self._search(scope, step, words=query.words())
+            before = (
+                [text for _, text in query.dialogue[max(0, len(query.dialogue) - self.turns) :]] if self.turns else []
+            )
+            lexical = await self._search(scope, step, words=" ".join((*before, query.words())))
         if self.how != "words":
-            vector = await self.embed(query.words())
+            vector = await self.embed(spoken(query, self.turns) if self.turns else query.words())
             if vector is not None:
                 dense = await self._search(scope, step, vector=vector)
         if self.how == "reciprocal":
@@ -71,6 +84,7 @@ class SearchRetriever:
             at=query.at,
             as_of=query.as_of,
             not_session=query.session,
+            region=self.region,
         )
         return await self.store.search(scope, probe)
 

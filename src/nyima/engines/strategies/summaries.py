@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from nyima.domain.changes import Add, Delta, Retire, Revise
 from nyima.domain.conversation import Role, Scope, Session, Turn, least_trusted
 from nyima.domain.memory import Claim, Entity, Interval, MemoryRecord, Provenance, Relation, Summary
-from nyima.domain.ports import Job, RecordFilter, Written
+from nyima.domain.ports import Job, RecordFilter
+from nyima.domain.roles import Written
 from nyima.domain.text import sentences
 from nyima.engines.facts import supports_text
 from nyima.engines.graph.resolve import ME, stems

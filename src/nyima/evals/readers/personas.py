@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nyima.domain.conversation import Role
+from nyima.domain.text import tight
 from nyima.evals.cases import Case, Gold, Question, json_lines, load_json, located
 from nyima.memory import Said
 
@@ -17,11 +18,6 @@ __all__ = ["read_dulemon", "read_kbp", "read_seeds"]
 
 _START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)
-
-
-def _unspaced(text: str) -> str:
-    """Chinese that was cut into words, as it is written."""
-    return re.sub(r"(?<=[^\x00-\x7f]) (?=[^\x00-\x7f])", "", text).strip()
 
 
 def _parsed(value: Any) -> Any:
@@ -40,7 +36,7 @@ def read_kbp(path: Path) -> Iterator[Case]:
 
 def _kbp_case(name: str, row: Mapping[str, Any]) -> Case:
     persona, documents = _parsed(row["persona"]), _parsed(row["persona_kg"])
-    gold = [Gold(_unspaced(text), Role.ASSISTANT, "persona", key) for key, text in persona.items()]
+    gold = [Gold(tight(text), Role.ASSISTANT, "persona", key) for key, text in persona.items()]
     gold += [
         Gold(text, Role.ASSISTANT, "document", f"{key}-{k}") for key, kg in documents.items() for k, text in kg.items()
     ]
@@ -73,14 +69,14 @@ def _dulemon_case(name: str, row: Mapping[str, Any]) -> Case:
     ):
         for line in row[key]:
             id, text = line.split(":", 1)
-            gold.append(Gold(_unspaced(text), role, "unsaid" if "no_said" in key else "persona", id.strip()))
+            gold.append(Gold(tight(text), role, "unsaid" if "no_said" in key else "persona", id.strip()))
     said: list[Said] = []
     questions: list[Question] = []
     for i, line in enumerate(row["conversation"]):
         words, _, ground = line.partition("\t")
         speaker, text = words.split(":", 1)
         role = Role.USER if speaker.strip() == "Usr" else Role.ASSISTANT
-        turn = Said(_unspaced(text), role, _START + i * _MINUTE, id=f"{i}")
+        turn = Said(tight(text), role, _START + i * _MINUTE, id=f"{i}")
         if role is Role.ASSISTANT and said:
             used = frozenset(re.findall(r"[UB]\d+", ground))
             kind = "PERSONA" if used else "NULL"

@@ -17,7 +17,8 @@ from nyima.domain.evidence import Answer, Usage
 from nyima.errors import InputError, ModelError, NoModel, NotFound, NyimaError
 from nyima.interfaces.cli.common import Common, command, console, ensure_packs, say
 from nyima.interfaces.cli.feedback import feedback
-from nyima.interfaces.cli.memories import show_evidence, show_receipt, show_trace
+from nyima.interfaces.cli.memories import show_receipt
+from nyima.interfaces.cli.why import show_evidence, show_trace
 from nyima.traces import evidence_to_dict, plan_to_list, trace_event
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nyima.interfaces.cli.common import Common, command, console, parse_date
+from nyima.interfaces.cli.why import show_evidence
 from nyima.traces import evidence_to_dict, iso, plan_to_list, record_to_json
 
 if TYPE_CHECKING:
@@ -15,51 +16,10 @@ if TYPE_CHECKING:
 
     from nyima.engines.cascade import Receipt
 
-__all__ = ["add_to", "receipt_to_dict", "show_evidence", "show_receipt", "show_trace"]
+__all__ = ["add_to", "receipt_to_dict", "show_receipt"]
 
 _Kind = Annotated[list[str] | None, typer.Option("--kind", help="episode, note, summary or fact; may be repeated.")]
 _AsOf = Annotated[str | None, typer.Option("--as-of", help="What was true on that day.")]
-
-
-def show_evidence(out: Console, pieces: list[dict[str, Any]]) -> None:
-    """Evidence as lines: score, source, day, text."""
-    if not pieces:
-        out.print("nothing to the point is remembered")
-    for piece in pieces:
-        old = _label(piece)
-        text = " ".join(piece["text"].split())
-        out.print(f"{piece['score']:.2f}  {piece['source']:8} {piece['valid_from'][:10]}  ", end="")
-        out.print(text, markup=False, end="")
-        out.print(f"{old}  [dim]{piece['id']}[/]")
-
-
-def _label(piece: dict[str, Any]) -> str:
-    from rich.markup import escape
-
-    if piece.get("superseded"):
-        what = f": {', '.join(piece['ended'])}" if piece.get("ended") else ""
-        rest = "; the rest is not known any more" if piece.get("stale") else ""
-        return f" [yellow](no longer true since {piece['superseded'][:10]}{escape(what)}{rest})[/]"
-    return f" [yellow](not known any more since {piece['stale'][:10]})[/]" if piece.get("stale") else ""
-
-
-def show_trace(out: Console, trace: dict[str, Any]) -> None:
-    """A recall's whole trace."""
-    out.print("query     ", end="")
-    out.print(trace["query"], markup=False)
-    out.print("plan      " + " → ".join(f"{s['source']} (k={s['k']})" for s in trace["plan"]))
-    if trace["keywords"]:
-        out.print("searched again with " + ", ".join(trace["keywords"]), markup=False)
-    kept = {e["id"] for e in trace["kept"]}
-    out.print(f"kept      {len(kept)} of {len(trace['found'])} found, {trace['rounds']} further rounds")
-    show_evidence(out, trace["kept"])
-    dropped = [e for e in trace["found"] if e["id"] not in kept][:5]
-    if dropped:
-        out.print("dropped")
-        show_evidence(out, dropped)
-    for source, problem in trace["failed"].items():
-        out.print(f"[red]{source} failed[/]: {problem}")
-    out.print(f"prompts   {', '.join(trace['prompts']) or 'none'}    {trace['ms'].get('total', 0):.0f} ms")
 
 
 def receipt_to_dict(receipt: Receipt) -> dict[str, Any]:
@@ -124,42 +84,9 @@ async def recall(
     finally:
         await memory.close()
     kept = [evidence_to_dict(e) for e in found.kept]
-    data = {"query": query, "plan": plan_to_list(found), "kept": kept, "ms": dict(found.ms)}
+    ms = {name: found.ms[name] for name in ("embed", "search", "total")}
+    data = {"query": query, "plan": plan_to_list(found), "kept": kept, "ms": ms}
     common.show(data, lambda out: show_evidence(out, kept))
-
-
-async def why(
-    common: Common, what: Annotated[str, typer.Argument(metavar="[LAST|ID]", help="A reply or a record.")] = "last"
-) -> None:
-    """Show why: what was asked, found, scored and kept; or where a record comes from."""
-    memory = await common.memory(embedder="none")
-    try:
-        found = await memory.explain(what)
-    finally:
-        await memory.close()
-    if found.trace is not None:
-        trace = dict(found.trace)
-        common.show(trace, lambda out: show_trace(out, trace))
-        return
-    assert found.record is not None
-    record = record_to_json(found.record)
-    turns: list[dict[str, Any]] = [
-        {"id": t.id, "speaker": t.name, "text": t.text, "at": iso(t.at)} for t in found.turns
-    ]
-    history = [record_to_json(r) for r in found.history]
-
-    def text(out: Console) -> None:
-        out.print(f"{record['kind']}  {record['id']}")
-        out.print(record["text"], markup=False)
-        out.print(
-            f"made by {record['writer'] or 'the user'} {record['prompt']} {record['model']}".rstrip(), markup=False
-        )
-        for turn in turns:
-            out.print(f"from {turn['at'][:10]}  {turn['speaker']}: {turn['text']}", markup=False)
-        for old in history:
-            out.print(f"before, until {(old['valid_to'] or '')[:10]}: {old['text']}", markup=False)
-
-    common.show({"record": record, "turns": turns, "history": history}, text)
 
 
 async def profile(common: Common) -> None:
@@ -326,7 +253,6 @@ def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     command(app, "remember", 'nyima remember "My flight is on 3 May at 9:40"')(remember)
     command(app, "recall", 'nyima recall "when is my flight" --k 5')(recall)
-    command(app, "why", "nyima why last")(why)
     command(app, "profile", "nyima profile --json")(profile)
     command(app, "memories", "nyima memories --kind note --as-of 2026-05-01")(memories)
     command(app, "revise", 'nyima revise f-1a2b3c "Porto"')(revise)

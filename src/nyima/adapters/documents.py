@@ -1,0 +1,224 @@
+"""Reads documents: text, Markdown, HTML and PDF. Nothing in them is run or followed."""
+
+from __future__ import annotations
+
+import html.parser
+import io
+import re
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from nyima.domain.documents import Document, Part
+from nyima.errors import InputError, PackError
+
+__all__ = ["FORMATS", "fetch", "read_document"]
+
+FORMATS = (".txt", ".text", ".md", ".markdown", ".html", ".htm", ".pdf")
+_MOST_BYTES = 100_000_000
+_MOST_WEB = 20_000_000
+_MOST_PAGES = 2_000
+_MOST_TEXT = 5_000_000
+_SECONDS = 20.0
+_KINDS = {
+    "text/html": ".html",
+    "application/xhtml+xml": ".html",
+    "application/pdf": ".pdf",
+    "text/markdown": ".md",
+    "text/plain": ".txt",
+}
+
+Progress = Callable[[int, int], None]
+
+
+def read_document(path: Path, name: str, progress: Progress | None = None) -> Document:
+    """The document of a file. Raises InputError when it is too large, broken, encrypted, of
+    no known format, or has no text."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise InputError(f"{path} is larger than {_MOST_BYTES // 1_000_000} MB: split it")
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}: check the path") from error
+    return _document(data, path.suffix.lower(), name, progress)
+
+
+def fetch(url: str, progress: Progress | None = None) -> Document:
+    """The document at an http or https address. Raises InputError."""
+    if urllib.parse.urlsplit(url).scheme not in {"http", "https"}:
+        raise InputError(f"{url!r} is no web address: give one that begins with https://")
+    request = urllib.request.Request(url, headers={"User-Agent": "nyima"})
+    try:
+        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
+            if urllib.parse.urlsplit(answer.url).scheme not in {"http", "https"}:
+                raise InputError(f"{url} leads to {answer.url}, which is no web address")
+            data = answer.read(_MOST_WEB + 1)
+            kind = answer.headers.get_content_type()
+    except (urllib.error.URLError, TimeoutError, OSError, ValueError) as error:
+        raise InputError(f"{url} cannot be fetched: {error}: check the address and the network") from error
+    if len(data) > _MOST_WEB:
+        raise InputError(f"{url} is larger than {_MOST_WEB // 1_000_000} MB: download it and add the file")
+    return _document(data, _KINDS.get(kind) or Path(urllib.parse.urlsplit(url).path).suffix.lower(), url, progress)
+
+
+def _document(data: bytes, suffix: str, name: str, progress: Progress | None) -> Document:
+    if suffix == ".pdf" or data.startswith(b"%PDF-"):
+        return _filled(_pdf(data, name, progress))
+    if suffix not in FORMATS:
+        raise InputError(f"{name!r} has a format that is not known: give one of {', '.join(FORMATS)}")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name!r} is no UTF-8 text (byte {error.start}): save it as UTF-8") from error
+    if "\0" in text:
+        raise InputError(f"{name!r} is no text: it has NUL characters")
+    note = ""
+    if len(text) > _MOST_TEXT:
+        text, note = text[:_MOST_TEXT], f"the first {_MOST_TEXT:,} of {len(text):,} characters"
+    if suffix in {".html", ".htm"}:
+        return _filled(Document(name, _html(text), note))
+    return _filled(Document(name, _markdown(text) if suffix in {".md", ".markdown"} else (Part("", text),), note))
+
+
+def _filled(document: Document) -> Document:
+    if not any(part.text.strip() for part in document.parts):
+        raise InputError(f"{document.name!r} has no text that can be read: a scan needs text recognition first")
+    return document
+
+
+_HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*\s*$")
+_FENCE = re.compile(r"^\s*(```|~~~)")
+
+
+def _markdown(text: str) -> tuple[Part, ...]:
+    """What stands under each heading; a ``#`` in a code block is no heading."""
+    parts: list[Part] = []
+    path: list[tuple[int, str]] = []
+    lines: list[str] = []
+    fenced = False
+
+    def close() -> None:
+        if any(line.strip() for line in lines):
+            parts.append(Part(" > ".join(title for _, title in path), "\n".join(lines)))
+        lines.clear()
+
+    for line in text.splitlines():
+        fenced ^= bool(_FENCE.match(line))
+        heading = None if fenced else _HEADING.match(line)
+        if heading is None:
+            lines.append(line)
+            continue
+        close()
+        level = len(heading.group(1))
+        path = [*((at, title) for at, title in path if at < level), (level, heading.group(2))]
+    close()
+    return tuple(parts)
+
+
+_SKIPPED = frozenset("script style template noscript iframe object embed svg canvas head select textarea".split())
+_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
+_BLOCKS = frozenset("p div li ul ol table tr td th section article blockquote pre br hr dd dt figcaption".split())
+_UNSEEN = re.compile(
+    r"display\s*:\s*none|visibility\s*:\s*hidden|opacity\s*:\s*0(?:\D|$)|font-size\s*:\s*0", re.IGNORECASE
+)
+
+
+class _Page(html.parser.HTMLParser):
+    """Collects what a reader of the page would see, under its headings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[Part] = []
+        self._path: list[tuple[int, str]] = []
+        self._text: list[str] = []
+        self._open: list[tuple[str, bool]] = []
+        self._heading: list[str] | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {k: v or "" for k, v in attrs}
+        hidden = tag in _SKIPPED or "hidden" in given or bool(_UNSEEN.search(given.get("style", "")))
+        if tag not in _VOID:
+            self._open.append((tag, hidden))
+        if tag in _BLOCKS:
+            self._text.append("\n\n" if tag not in {"br", "td", "th", "li", "tr"} else "\n")
+        if len(tag) == 2 and tag[0] == "h" and tag[1].isdigit() and not self._hidden:
+            self._heading = []
+
+    def handle_endtag(self, tag: str) -> None:
+        if any(name == tag for name, _ in self._open):
+            while self._open.pop()[0] != tag:
+                pass
+        if self._heading is not None and len(tag) == 2 and tag[0] == "h" and tag[1].isdigit():
+            self.close_part()
+            level, title = int(tag[1]), " ".join("".join(self._heading).split())
+            self._path = [*((at, t) for at, t in self._path if at < level), (level, title)] if title else self._path
+            self._heading = None
+
+    def handle_data(self, data: str) -> None:
+        if self._hidden:
+            return
+        (self._text if self._heading is None else self._heading).append(data)
+
+    @property
+    def _hidden(self) -> bool:
+        return any(hidden for _, hidden in self._open)
+
+    def close_part(self) -> None:
+        """End what stands under the heading so far."""
+        text = "".join(self._text)
+        if text.strip():
+            self.parts.append(Part(" > ".join(title for _, title in self._path), text))
+        self._text.clear()
+
+
+def _html(text: str) -> tuple[Part, ...]:
+    page = _Page()
+    page.feed(text)
+    page.close()
+    page.close_part()
+    return tuple(page.parts)
+
+
+def _pdf(data: bytes, name: str, progress: Progress | None) -> Document:
+    """The text of each page, at most 2,000 of them. A page that cannot be read is left out,
+    and the note says so."""
+    try:
+        import pypdf
+        import pypdf.errors
+    except ImportError as error:
+        raise PackError("reading PDF needs an extra package: run `pip install 'nyima[docs]'`") from error
+    problems = (
+        pypdf.errors.PyPdfError,
+        ValueError,
+        KeyError,
+        TypeError,
+        IndexError,
+        AttributeError,
+        RecursionError,
+        OSError,
+    )
+    try:
+        reader = pypdf.PdfReader(io.BytesIO(data))
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise InputError(f"{name!r} is encrypted: save it without a password, and add that file")
+        total = len(reader.pages)
+    except (*problems, pypdf.errors.DependencyError) as error:
+        raise InputError(f"{name!r} is no PDF that can be read: {error}: print it to a new PDF") from error
+    parts: list[Part] = []
+    broken: list[int] = []
+    for number in range(1, min(total, _MOST_PAGES) + 1):
+        try:
+            text = reader.pages[number - 1].extract_text()
+        except problems:
+            broken.append(number)
+            continue
+        parts.append(Part(f"p. {number}", text))
+        if progress is not None:
+            progress(number, min(total, _MOST_PAGES))
+    notes = [f"the first {_MOST_PAGES:,} of {total:,} pages"] if total > _MOST_PAGES else []
+    notes += (
+        [f"page{'s' if len(broken) > 1 else ''} {', '.join(map(str, broken[:5]))} cannot be read"] if broken else []
+    )
+    return Document(name, tuple(parts), "; ".join(notes))

@@ -1,0 +1,455 @@
+"""Many sources, one answer: what a user sees of planning, judging, reading and refining."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+import time
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from nyima import Memory, Source
+from nyima.documents import add_document, described_sources
+from nyima.domain.conversation import Scope
+from nyima.domain.documents import Document, Part
+from nyima.domain.evidence import Evidence, Query, Recall, Review
+from nyima.domain.ports import RecordFilter
+from nyima.engines.reading import quoted
+from nyima.engines.recipes import RECIPES
+from nyima.engines.refine import Refiner
+from nyima.engines.strategies.critics import NliCritic
+from nyima.engines.strategies.judges import CrossEncoderJudge, RelevanceJudge
+from nyima.engines.strategies.planners import RulePlanner, is_small_talk
+from nyima.errors import ConfigError, ModelUnreachable
+from nyima.memory import Said
+from nyima.testing import FixedClock, ScriptedModel
+from nyima.testing.contract import T0, note
+from nyima.testing.doubles import Request
+from support import answer, companion
+
+SCOPE = Scope(user="karen")
+RECIPE_PDF = Document(
+    "cake.pdf",
+    (
+        Part("p. 1", "Carrot cake. Grate three carrots and beat two eggs with the sugar."),
+        Part("p. 2", "Fold 50 g of chopped walnuts into the batter and bake it for forty minutes."),
+    ),
+)
+
+
+def relevance(request: Request) -> str:
+    """A judge that likes walnuts."""
+    piece = request.last.rpartition("Piece: ")[2]
+    return json.dumps({"relevance": 9 if "walnut" in piece else 2})
+
+
+def model(plan: list[str], *chat: str, **lanes: list[str]) -> ScriptedModel:
+    script: dict[str, list[object]] = {
+        "plan": [json.dumps({"sources": plan})] if plan != ["garbled"] else ["what?", "no idea"],
+        "relevance": [relevance],
+        "agrees": ['{"agrees": "yes"}'],
+        "chat": list(chat) or [answer("Leave the walnuts out.")],
+        **lanes,  # type: ignore[dict-item]
+    }
+    return ScriptedModel(script)  # type: ignore[arg-type]
+
+
+async def with_allergy(nyima: object) -> None:
+    memory = nyima.memory  # type: ignore[attr-defined]
+    await memory.set_fact("allergy", "walnuts")
+    await memory.set_fact("job", "nurse")
+    await add_document(memory, RECIPE_PDF)
+
+
+@pytest.mark.req("ums.plan", "ums.dependent", "ums.read")
+async def test_an_answer_from_profile_and_document(db: Path, clock: FixedClock) -> None:
+    scripted = model(["documents", "profile"])
+    async with companion(db, scripted, recipe="sources", clock=clock) as nyima:
+        await with_allergy(nyima)
+        found = (await nyima.reply("Which of my allergies matter for the cake recipe?")).recall
+        assert [s.source for s in found.plan] == ["profile", "documents"], "a source comes after what it depends on"
+        assert found.planner == "model"
+        assert "history" in found.skipped
+        said = {(e.source, e.relevance) for e in found.kept}
+        assert said == {("profile", 0.9), ("documents", 0.9)}
+        assert all("walnut" in e.text for e in found.kept)
+        assert any("carrots" in e.text for e in found.dropped)
+        prompt = scripted.asked("chat")[0].last
+        assert "profile 0.9" in prompt
+        assert "documents 0.9" in prompt
+        trace = (await nyima.explain("last")).trace
+        assert trace is not None
+        assert trace["planner"] == "model"
+        assert trace["plan"][1]["after"] == ["profile"]
+        assert {e["place"] for e in trace["kept"]} == {"", "cake.pdf p. 2"}
+
+
+@pytest.mark.req("ums.null", "ums.refine-null")
+async def test_null_asks_nothing_and_says_so(db: Path, clock: FixedClock) -> None:
+    scripted = model([], answer("Hello!"))
+    async with companion(db, scripted, recipe="sources", clock=clock) as nyima:
+        await with_allergy(nyima)
+        found = (await nyima.reply("Tell me a joke about walnuts")).recall
+        assert found.plan == ()
+        assert found.found == ()
+        assert set(found.skipped) >= {"history", "profile", "documents"}
+        assert not scripted.asked("relevance")
+        assert not scripted.asked("agrees"), "nothing is refined when the plan is NULL"
+        assert "[memory]" not in scripted.asked("chat")[0].last
+
+
+async def test_the_default_recipe_plans_without_a_model(db: Path, clock: FixedClock) -> None:
+    scripted = ScriptedModel({"chat": [answer("ok")]})  # type: ignore[dict-item]
+    async with companion(db, scripted, clock=clock) as nyima:
+        await with_allergy(nyima)
+        assert (await nyima.reply("hello there!")).recall.plan == ()
+        found = (await nyima.reply("How many walnuts go into the carrot cake?")).recall
+        assert found.planner == "rules"
+        assert [s.source for s in found.plan][-1] == "documents"
+        assert any(e.source == "documents" for e in found.kept)
+        assert {r.lane for r in scripted.requests} <= {"chat", "note", "gate"}
+
+
+@pytest.mark.parametrize(
+    ("text", "small"),
+    [
+        ("hello!", True), ("Thanks a lot", True), ("how are you?", True), ("12 * (3 + 4) = ?", True), ("你好！", True),
+        ("ok bye", True), ("Good morning Nyima", True), ("Obrigado!", True), ("…", True),
+        ("what is it?", False), ("What is my name?", False), ("my cat", False), ("Porto", False), ("how is the cat?", False),
+        ("thanks, and where do I live?", False), ("我的猫叫什么?", False), ("no", True),
+    ],
+)  # fmt: skip
+def test_what_needs_no_source(text: str, small: bool) -> None:
+    assert is_small_talk(text) is small
+
+
+async def test_a_planner_that_is_garbled_leaves_it_to_the_rules(db: Path, clock: FixedClock) -> None:
+    scripted = model(["garbled"])
+    async with companion(db, scripted, recipe="sources", clock=clock) as nyima:
+        await with_allergy(nyima)
+        found = (await nyima.reply("Which of my allergies matter for the cake?")).recall
+        assert found.planner == "rules"
+        assert found.plan
+
+
+@pytest.mark.req("ums.score")
+async def test_each_piece_is_judged_without_the_others() -> None:
+    def one(request: Request) -> str:
+        return json.dumps({"relevance": 7 if "tea" in request.last else 1})
+
+    pieces = [Evidence(t, "notes", s, note(t, t), T0) for t, s in (("tea", 0.5), ("bus", 0.9), ("green tea", 0.4))]
+    from nyima.engines.calls import Caller
+    from nyima.testing import MemoryStore
+
+    async def judged(given: list[Evidence]) -> dict[str, float]:
+        scripted = ScriptedModel({"relevance": [one]})
+        judge = RelevanceJudge(Caller(scripted, MemoryStore(), FixedClock()))
+        found = await judge.judge(SCOPE, Query("What do I drink?", T0), given, last=True)
+        assert len(scripted.requests) == len(given)
+        for request in scripted.requests:
+            assert sum(f"Piece: {e.text}\n" in request.last + "\n" for e in pieces) == 1
+        return {e.record.id: e.score for e in found.evidence}
+
+    together = await judged(pieces)
+    alone: dict[str, float] = {}
+    for piece in pieces:
+        alone |= await judged([piece])
+    assert together == alone == {"tea": 0.7, "bus": 0.1, "green tea": 0.7}
+
+
+class Shared:
+    """Scores a pair by the words that its texts share."""
+
+    name = "shared"
+
+    async def score(self, pairs: list[tuple[str, str]]) -> list[float]:
+        return [len(set(a.split()) & set(b.split())) / max(1, len(set(a.split()))) for a, b in pairs]
+
+
+async def test_a_cross_encoder_as_judge_gives_tenths() -> None:
+    pieces = [Evidence(t, "notes", 0.5, note(t, t), T0) for t in ("I drink green tea", "the bus is late")]
+    judged = await CrossEncoderJudge(Shared()).judge(SCOPE, Query("What tea do I drink", T0), pieces, last=True)  # type: ignore[arg-type]
+    assert [(e.text, e.score) for e in judged.evidence] == [("I drink green tea", 0.8), ("the bus is late", 0.0)]
+    assert all(e.scores["retriever"] == 0.5 for e in judged.evidence)
+
+
+def test_the_order_of_evidence_for_the_reader_does_not_depend_on_scores_or_luck() -> None:
+    pieces = [
+        Evidence(f"text {i}", "notes", i / 10, note(f"n{i}", f"text {i}"), T0.replace(day=1 + (7 * i) % 20))
+        for i in range(8)
+    ]
+    written = quoted(pieces, 10_000)
+    for seed in range(20):
+        shuffled = random.Random(seed).sample(pieces, len(pieces))
+        assert quoted(shuffled, 10_000) == written
+        other = [replace(e, score=random.Random(f"{seed}{e.text}").random()) for e in shuffled]
+        bare = re.sub(r" \d\.\d,", ",", quoted(other, 10_000))
+        assert bare == re.sub(r" \d\.\d,", ",", written), "only the scores themselves may differ"
+
+
+# --- refinement ---
+
+
+def kept(*texts: str, source: str = "notes", score: float = 0.8) -> tuple[Evidence, ...]:
+    return tuple(Evidence(t, source, score - i / 100, note(t, t), T0) for i, t in enumerate(texts))
+
+
+def recalled(shown: tuple[Evidence, ...], more: tuple[Evidence, ...] = ()) -> Recall:
+    from nyima.domain.evidence import Step
+
+    query = Query("q", T0)
+    return Recall(query, (Step("notes", query, 3),), (*shown, *more), shown)
+
+
+@pytest.mark.req("ums.refine")
+async def test_a_draft_that_does_not_agree_is_written_again_from_other_evidence() -> None:
+    found = recalled(kept("the cat is grey", "the bus is late"), kept("the dog is called Max", score=0.7))
+    asked: list[list[str]] = []
+
+    async def again(recall: Recall) -> str:
+        asked.append([e.text for e in recall.kept])
+        return "the dog is called Max"
+
+    text, end = await Refiner(NliCritic(Shared()), rounds=2).refine(SCOPE, found, "a dog named Bello", again)  # type: ignore[arg-type]
+    assert text == "the dog is called Max"
+    assert len(asked) == 1
+    assert "the dog is called Max" in asked[0]
+    first, second = end.reviews
+    assert not first.consistent
+    assert len(first.replaced) == 1
+    assert first.draft == "a dog named Bello"
+    assert second.consistent
+    assert [e.text for e in end.kept] == asked[0]
+
+
+@pytest.mark.req("ums.multi-step")
+@pytest.mark.parametrize(("alpha", "rounds"), [(1, 1), (1, 3), (2, 2), (3, 2)])
+async def test_steps_and_replacements_are_as_many_as_set(alpha: int, rounds: int) -> None:
+    found = recalled(kept("a", "b", "c"), kept(*"defghijkl", score=0.5))
+    shown: list[tuple[str, ...]] = [tuple(e.text for e in found.kept)]
+
+    async def again(recall: Recall) -> str:
+        shown.append(tuple(e.text for e in recall.kept))
+        return "nothing of it"
+
+    text, end = await Refiner(NliCritic(Shared()), rounds, alpha).refine(SCOPE, found, "nothing", again)  # type: ignore[arg-type]
+    assert text == "nothing", "the first draft stays when none is better"
+    assert len(shown) == rounds + 1
+    assert [len(r.replaced) for r in end.reviews] == [alpha] * rounds + [0]
+    for before, after in pairwise(shown):
+        assert len(set(before) - set(after)) == alpha
+    every = [t for row in shown for t in set(row)]
+    gone = [id for r in end.reviews for id in r.replaced]
+    assert len(gone) == len(set(gone)), "what was replaced does not come back"
+    assert set(every) >= set(gone)
+
+
+async def test_the_first_draft_is_never_lost() -> None:
+    found = recalled(kept("a"), kept("b", score=0.5))
+
+    async def broken(recall: Recall) -> str:
+        raise ModelUnreachable("no answer at http://127.0.0.1:1")
+
+    text, end = await Refiner(NliCritic(Shared())).refine(SCOPE, found, "first", broken)  # type: ignore[arg-type]
+    assert text == "first"
+    assert "no answer" in end.failed["critic"]
+    assert end.kept == found.kept
+
+    async def empty(recall: Recall) -> str:
+        return ""
+
+    assert (await Refiner(NliCritic(Shared())).refine(SCOPE, found, "first", empty))[0] == "first"  # type: ignore[arg-type]
+
+
+async def test_refinement_in_a_chat(db: Path, clock: FixedClock) -> None:
+    scripted = model(
+        ["documents"],
+        answer("Put hazelnuts in."),
+        answer("Fold walnuts into the batter."),
+        agrees=['{"agrees": "no"}', '{"agrees": "no"}', '{"agrees": "yes"}'],
+        relevance=['{"relevance": 8}'],
+    )
+    pages = tuple(Part(f"p. {i}", f"Walnuts, recipe {i}: fold them into the batter number {i}.") for i in range(6))
+    async with companion(db, scripted, recipe="sources", clock=clock) as nyima:
+        await add_document(nyima.memory, Document("book.pdf", pages))
+        nyima.memory.parts.recipe = nyima.recipe = replace(
+            RECIPES["sources"],
+            sources=tuple(replace(s, k=6) for s in RECIPES["sources"].sources),
+            evidence=replace(RECIPES["sources"].evidence, records=2),
+        )
+        pieces = [piece async for piece in nyima.stream("How do I use the walnuts?")]
+        assert pieces == ["Fold walnuts into the batter."], "only the draft that stays is shown"
+        assert nyima.last is not None
+        assert [len(r.replaced) for r in nyima.last.recall.reviews] == [1, 0]
+        assert nyima.last.usage.calls == 2
+        trace = (await nyima.explain("last")).trace
+        assert trace is not None
+        assert trace["reviews"][0]["draft"] == "Put hazelnuts in."
+
+
+async def test_a_critic_that_fails_costs_no_reply(db: Path, clock: FixedClock) -> None:
+    scripted = model(["profile"], answer("No walnuts for you."), agrees=[ModelUnreachable("gone")])  # type: ignore[list-item]
+    async with companion(db, scripted, recipe="sources", clock=clock) as nyima:
+        await with_allergy(nyima)
+        said = await nyima.reply("Am I allergic to walnuts?")
+        assert said.text == "No walnuts for you."
+        assert said.recall.failed["critic"] == "gone"
+
+
+# --- sources of one's own ---
+
+
+@pytest.mark.req("ums.sources")
+async def test_sources_are_declared_with_name_description_and_dependencies(memory: Memory) -> None:
+    def prices(query: str, given: list[str]) -> list[tuple[str, float]]:
+        return [(f"price list for {', '.join(given)}", 0.9)]
+
+    await memory.set_fact("favourite", "walnuts")
+    memory.use(Source("prices", "what things cost", prices, after=("profile",)))
+    rows = {row["name"]: row for row in await described_sources(memory)}
+    assert {"history", "profile", "persona", "documents", "prices"} <= set(rows)
+    assert rows["prices"]["after"] == ["profile"]
+    assert rows["prices"]["about"] == "what things cost"
+    assert rows["profile"]["size"] == 1
+    assert rows["persona"]["size"] > 0
+    found = await memory.recall("favourite")
+    assert any(e.text == "price list for favourite: walnuts" for e in found.kept), "it gets what the profile brought"
+
+
+async def test_independent_sources_are_asked_at_the_same_time(memory: Memory) -> None:
+    def slow(query: str) -> str:
+        time.sleep(0.3)
+        return f"slow {query}"
+
+    memory.use(*(Source(f"s{i}", "slow", slow) for i in range(4)))
+    started = time.perf_counter()
+    found = await memory.recall("question")
+    assert time.perf_counter() - started < 0.9
+    assert len([e for e in found.found if e.source.startswith("s")]) >= 1
+
+
+async def test_a_source_that_raises_hangs_or_floods_is_left_out_or_cut(memory: Memory) -> None:
+    def broken(query: str) -> str:
+        raise RuntimeError("out of order")
+
+    def hangs(query: str) -> str:
+        time.sleep(30)
+        return "never"
+
+    def drips(query: str) -> object:
+        while True:
+            time.sleep(0.2)
+            yield "drop"
+
+    def floods(query: str) -> str:
+        return "tea " * 50_000_000
+
+    async def wrong(query: str) -> object:
+        await asyncio.sleep(0)
+        return 42
+
+    memory.use(
+        Source("broken", "", broken), Source("hangs", "", hangs, seconds=0.2), Source("drips", "", drips, seconds=0.2),
+        Source("floods", "", floods, seconds=20), Source("wrong", "", wrong),
+    )  # fmt: skip
+    await memory.remember("I like tea")
+    started = time.perf_counter()
+    found = await memory.recall("tea")
+    assert time.perf_counter() - started < 15
+    assert found.failed["broken"] == "RuntimeError: out of order"
+    assert found.failed["hangs"] == "no answer within 0.2 s"
+    assert found.failed["drips"] == "no answer within 0.2 s"
+    assert found.failed["wrong"].startswith("TypeError")
+    assert any("I like tea" in e.text for e in found.kept), "the others are not lost"
+    assert max(len(e.text) for e in found.found) <= 2_000
+
+
+async def test_sources_that_make_no_sense_are_refused(memory: Memory) -> None:
+    def nothing(query: str) -> None:
+        return None
+
+    def source(name: str, *after: str) -> Source:
+        return Source(name, "", nothing, after)
+
+    with pytest.raises(ConfigError, match="two sources of the name 'profile'"):
+        memory.use(source("profile"))
+    with pytest.raises(ConfigError, match="two sources of the name 'a'"):
+        memory.use(source("a"), source("a"))
+    with pytest.raises(ConfigError, match="in a circle: .*b"):
+        memory.use(source("a", "b"), source("b", "c"), source("c", "b"))
+    with pytest.raises(ConfigError, match="'a' depends on 'nowhere', which does not exist"):
+        memory.use(source("a", "nowhere"))
+    assert memory.parts.sources == ()
+
+
+async def test_results_of_a_source_narrow_the_next_to_what_belongs_to_them(memory: Memory) -> None:
+    """Persona, then its documents: what belongs to the sentence that was found."""
+    from nyima.domain.changes import Add, Delta
+    from nyima.domain.evidence import Step
+    from nyima.domain.memory import Interval, Passage, Provenance
+    from nyima.engines.sources import DependentRetriever
+
+    fact = await memory.set_fact("likes", "science fiction")
+    other = await memory.set_fact("sign", "Scorpio")
+
+    def passage(id: str, text: str, parent: str) -> Passage:
+        return Passage(
+            id=id,
+            provenance=Provenance(records=(parent,)),
+            valid=Interval(T0),
+            recorded=Interval(T0),
+            document="d",
+            place="",
+            body=text,
+        )
+
+    every = [
+        passage("p1", "A born writer, science wins", fact.id),
+        passage("p2", "A writer born in November", other.id),
+    ]
+    await memory.store.commit(memory.scope, Delta(tuple(Add(p) for p in every)))
+    recaller = memory.parts.recaller(memory.parts.recipe, k=5)
+    retriever = recaller.retrievers["documents"]
+    assert isinstance(retriever, DependentRetriever)
+    step = Step("documents", Query("which writer was born", memory.parts.clock.now()), 5, ("profile",))
+    free = await retriever.retrieve(memory.scope, step)
+    assert {e.record.id for e in free} == {"p1", "p2"}
+    given = (Evidence(other.text, "profile", 0.9, other, T0),)
+    narrowed = await retriever.retrieve(memory.scope, replace(step, given=given))
+    assert [e.record.id for e in narrowed] == ["p2"]
+
+
+async def test_forgetting_by_a_query_leaves_documents_and_other_sources_alone(memory: Memory) -> None:
+    await add_document(memory, RECIPE_PDF)
+    memory.use(Source("shop", "", lambda query: "walnuts are on offer"))
+    await memory.remember("I am allergic to walnuts")
+    meant = await memory.meant("walnuts")
+    assert meant
+    assert {e.source for e in meant} <= {"history", "notes", "profile", "summary", "graph"}
+    await memory.forget(query="walnuts")
+    assert len(await memory.store.records(memory.scope, RecordFilter(kinds=("passage",)))) == 2
+
+
+async def test_the_rules_cost_nothing_to_speak_of(memory: Memory) -> None:
+    await add_document(memory, RECIPE_PDF)
+    asked = tuple((s.name, s.k, ()) for s in memory.parts.recipe.sources)
+    planner = RulePlanner(asked, memory.store)
+    query = Query("Which of my allergies matter for the cake?", T0)
+    times = []
+    for _ in range(20):
+        started = time.perf_counter()
+        await planner.plan(memory.scope, query)
+        times.append(time.perf_counter() - started)
+    assert sorted(times)[10] < 0.005
+
+
+def test_a_review_names_its_draft() -> None:
+    review = Review("draft", (("a", 0.1),), 0.1, consistent=False)
+    assert recalled(()).reviews == ()
+    assert review.replaced == ()
+    assert Said("x").text == "x"

@@ -9,11 +9,11 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 	$(PYTHON) -m venv .venv
 
 .venv/chat-ready: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[local,skills]'
+	$(PIP) --editable '.[local,skills,docs]'
 	touch $@
 
 .venv/test-ready: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[local,skills,ocr,eval,dev]'
+	$(PIP) --editable '.[local,skills,ocr,docs,mcp,train,eval,dev]'
 	touch $@
 
 chat: .venv/chat-ready  ## Talk with a companion that remembers (ARGS="--user karen" for options).

@@ -9,7 +9,18 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["content_words", "cut_tokens", "fold", "looks_unspaced", "segment", "sentences", "tight", "tokens", "words"]
+__all__ = [
+    "content_words",
+    "cut_tokens",
+    "fold",
+    "looks_unspaced",
+    "own_words",
+    "segment",
+    "sentences",
+    "tight",
+    "tokens",
+    "words",
+]
 
 _UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -60,6 +71,30 @@ def looks_unspaced(text: str) -> bool:
 def _pairs(match: re.Match[str]) -> str:
     run = match.group()
     return " " + (" ".join(run[i : i + 2] for i in range(len(run) - 1)) if len(run) > 1 else run) + " "
+
+
+_FENCED = re.compile(r"^ *(```|~~~).*?(?:^ *\1|\Z)", re.DOTALL | re.MULTILINE)
+_CITED = re.compile(r"^ *>.*$", re.MULTILINE)
+_LONG_QUOTE = re.compile(r"“[^”]{80,}”|«[^»]{80,}»|\"[^\"\n]{80,}\"")
+_HANDED = re.compile(
+    r"^(?P<own>[^\n]*\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|shorten|correct|explain|check|review|read|"
+    r"reply to|answer|what does|resum[ae]|traduz\w*|traduce\w*|fasse|übersetz\w*|résume\w*|traduis\w*)\b[^\n]*:)[ \t]*\n"
+    r"(?P<text>.+)\Z",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def own_words(text: str) -> str:
+    """What of a message its writer says: without code blocks, cited lines, long quotations
+    and a text that is handed over to be worked on ("Summarise this mail: …"). What somebody
+    pastes, somebody else wrote."""
+    if "\n" not in text and len(text) < 80:
+        return text
+    handed = _HANDED.match(text.strip())
+    own = handed["own"] if handed else text
+    for quoted in (_FENCED, _CITED, _LONG_QUOTE):
+        own = quoted.sub(" ", own)
+    return own.strip()
 
 
 def segment(text: str) -> str:

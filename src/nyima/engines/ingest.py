@@ -15,7 +15,7 @@ from nyima.domain.conversation import Role, Scope, Session, Turn
 from nyima.domain.evidence import Notes
 from nyima.domain.ports import Clock, Embedder, Event, Job, Store
 from nyima.domain.roles import Writer
-from nyima.domain.text import words
+from nyima.domain.text import own_words, words
 from nyima.engines.cascade import Cascade
 from nyima.engines.facts import proposals
 from nyima.engines.gate import first_person, worth_keeping
@@ -56,8 +56,9 @@ def settled(said: Turn, notes: Notes, quoted: Sequence[str] = ()) -> Notes:
     if quoted and not first_person(said.text):
         there = {word for text in quoted for word in words(text)}
         notes = replace(notes, facts=tuple((k, v) for k, v in notes.facts if not set(words(v)) <= there))
-    supported = len(proposals(notes.facts, said.id, said.text, ""))
-    return replace(notes, remember=worth_keeping(said.text, notes.remember, supported))
+    own = own_words(said.text)
+    supported = len(proposals(notes.facts, said.id, own, ""))
+    return replace(notes, remember=worth_keeping(own, notes.remember, supported))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from nyima.domain.conversation import Role
 from nyima.evals.cases import Case, Question
 
-__all__ = ["ORDER", "Piece", "Sample", "decision", "samples_of", "some"]
+__all__ = ["ORDER", "Piece", "Sample", "decision", "parts_of", "samples_of", "some"]
 
 ORDER = ("profile", "persona", "documents")
 """The sources in an order in which each stands after those that it may depend on."""
@@ -88,3 +88,10 @@ def some(samples: Sequence[Sample], most: int | None, seed: int = 0) -> list[Sam
         return list(samples)
     chosen = set(random.Random(seed).sample(range(len(samples)), most))  # noqa: S311 - a sample
     return [s for i, s in enumerate(samples) if i in chosen]
+
+
+def parts_of(samples: Sequence[Sample], held: float = 0.1) -> tuple[list[Sample], list[Sample]]:
+    """Samples to learn from and to validate on: the last share of the dialogues."""
+    groups = list(dict.fromkeys(s.group for s in samples))
+    last = set(groups[len(groups) - max(1, round(held * len(groups))) :])
+    return [s for s in samples if s.group not in last], [s for s in samples if s.group in last]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from nyima.domain.conversation import Role, Scope, Session, Turn
+from nyima.domain.conversation import Origin, Role, Scope, Session, Turn
 from nyima.domain.ports import Clock, Event, Job, Store
-from nyima.domain.text import cut_tokens, tokens
+from nyima.domain.text import cut_tokens, own_words, tokens
 from nyima.engines.calls import Caller
 from nyima.engines.strategies.history import dialogue_lines
 from nyima.errors import NotFound
@@ -26,20 +26,30 @@ class Desk:
     room: int = 1_500
 
     async def around(self, scope: Scope, turn_id: str, before: int) -> tuple[Turn, list[Turn]]:
-        """A turn, and up to ``before`` turns of its session ahead of it."""
+        """A turn in its writer's own words, and up to ``before`` turns of its session ahead of it."""
         found = await self.store.turns(scope, ids=(turn_id,))
         if not found:
             raise NotFound(f"turn {turn_id!r} is gone: nothing is left to do for it")
         turn = found[0]
         near = [t for t in await self.store.turns(scope, session=turn.session) if t.position < turn.position]
+        turn, near = _own(turn), [_own(t) for t in near]
         return turn, near[len(near) - before :] if len(near) > before else near
 
     async def session(self, scope: Scope, session_id: str) -> tuple[Session, list[Turn]]:
-        """A session and its turns."""
+        """A session and its turns, each in its writer's own words."""
         found = await self.store.sessions(scope, ids=(session_id,))
         if not found:
             raise NotFound(f"session {session_id!r} is gone: nothing is left to do for it")
-        return found[0], await self.store.turns(scope, session=session_id)
+        return found[0], [_own(t) for t in await self.store.turns(scope, session=session_id)]
+
+
+def _own(turn: Turn) -> Turn:
+    """A turn of the user without what they pasted: that is somebody else's word."""
+    return (
+        replace(turn, text=own_words(turn.text))
+        if turn.role is Role.USER and turn.origin is not Origin.DOCUMENT
+        else turn
+    )
 
 
 def is_users(turn: Turn) -> bool:

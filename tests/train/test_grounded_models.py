@@ -13,13 +13,20 @@ import pytest
 from nyima.adapters.embedders import OnnxEmbedder
 from nyima.adapters.pair_scorer import OnnxPairScorer, pair_types
 from nyima.adapters.unified import Design, UnifiedModel, allowed
+from nyima.domain.conversation import Scope
+from nyima.domain.evidence import Query
+from nyima.engines.recall import QueryEmbedder
+from nyima.engines.strategies.planners import ClassifierPlanner
 from nyima.errors import ConfigError, InputError, PackError
 from nyima.evals.grounded import Piece, Sample
-from nyima.testing import ScriptedModel
+from nyima.testing import HashEmbedder, ScriptedModel
+from nyima.testing.contract import T0
+from nyima.train.focus import train_focus
 from nyima.train.labels import bm25_labels, encoder_labels, hard_labels, model_labels, planned_pieces
 from nyima.train.loop import Schedule, batched, choose_device
 from nyima.train.pairs import consistency_pairs, relevance_pairs, train_pairs
 from nyima.train.pieces import Encoder, load_encoder, new_tokenizer
+from nyima.train.planner import logistic, train_planner
 from nyima.train.retriever import texts_of, train_list_wise, train_two_encoder, wanted_of
 from nyima.train.unified import Recipe, evidence_for, new_model, train_unified
 
@@ -293,6 +300,58 @@ async def test_lora_on_a_given_causal_model(tmp_path: Path) -> None:
     assert set(await loaded.plan(LINES)) <= {"persona", "documents"}
     with pytest.raises(InputError, match="holds no causal model"):
         new_model(PARTS[0], Recipe(Design(("persona",)), base=tmp_path / "nothing"))
+
+
+# --- planner and FoCus ---
+
+
+@pytest.mark.req("ums.planner-bert")
+async def test_an_encoder_classifier_learns_to_plan_with_a_threshold_a_source(tmp_path: Path) -> None:
+    trained = await train_planner(PARTS, HashEmbedder(), tmp_path, silent, turns=0)
+    assert trained.sources == ("persona", "documents")
+    assert trained.report["accuracy"] > 0.9
+    asked = (("persona", 3, ()), ("documents", 3, ("persona",)))
+    vectors = QueryEmbedder(HashEmbedder())
+    planner = ClassifierPlanner.load(tmp_path / "planner.json", asked, vectors)
+    for text, plan in (
+        ("hello there friend", []),
+        ("do you like tea", ["persona"]),
+        ("what does tea cost", ["persona", "documents"]),
+    ):
+        found = await planner.plan(Scope(), Query(text, T0))
+        assert [s.source for s in found.steps] == plan, text
+        assert found.by == "classifier"
+    with pytest.raises(ConfigError, match="gets 8"):
+        await ClassifierPlanner.load(tmp_path / "planner.json", asked, QueryEmbedder(HashEmbedder(size=8))).plan(
+            Scope(), Query("x", T0)
+        )
+    (tmp_path / "planner.json").write_text("{}", "utf-8")
+    with pytest.raises(ConfigError, match="is no trained planner"):
+        ClassifierPlanner.load(tmp_path / "planner.json", asked, vectors)
+
+
+def test_logistic_regression_by_hand() -> None:
+    x = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    weights = logistic(x, np.array([0.0, 0.0, 1.0, 1.0]), penalty=0.1)
+    assert weights[0] > 1
+    assert abs(weights[1]) < 1e-6
+    with_bias = logistic(x, np.array([0.0, 1.0, 1.0, 1.0]), penalty=0.1)
+    assert with_bias[1] > 0.5
+
+
+@pytest.mark.req("ums.focus")
+async def test_focus_grounds_by_classification_jointly_with_the_reply(tmp_path: Path) -> None:
+    focus, done = train_focus(PARTS, tmp_path, quick(epochs=70, patience=100, checks=1), silent, shape=(64, 2))
+    assert {"persona", "documents", "reply"} <= set(done.curve[-1])
+    assert done.curve[-1]["loss"] < done.curve[0]["loss"]
+    grounded = [focus.ground(s) for s in PARTS[1]]
+    right = sum(
+        {p.id for p in g if p.source == "persona"} == {x for x in s.gold if "-" not in x}
+        for g, s in zip(grounded, PARTS[1], strict=True)
+    )
+    assert right >= 10
+    assert all(sum(p.source == "documents" for p in g) <= 1 for g in grounded), "the likeliest document, one"
+    assert await focus.reply(SAMPLES[2], focus.ground(SAMPLES[2]))
 
 
 # --- labels ---

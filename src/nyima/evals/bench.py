@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
+from nyima.adapters.sqlite import SqliteStore
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Origin, Scope
 from nyima.domain.evidence import Evidence, Query, Step
@@ -102,11 +104,12 @@ async def _every(store: Store, scope: Scope, step: Step) -> list[Evidence]:
 
 @dataclass(slots=True)
 class Bench:
-    """The sources of samples in a store of their own, and roles over them."""
+    """The sources of samples in stores of their own (in ``folder``), and roles over them."""
 
     samples: Sequence[Sample]
     equipment: Equipment
-    stores: dict[str, MemoryStore] = field(default_factory=dict[str, MemoryStore])
+    folder: Path
+    stores: dict[str, SqliteStore] = field(default_factory=dict[str, SqliteStore])
 
     @property
     def asked(self) -> Asked:
@@ -116,16 +119,21 @@ class Bench:
         before = next((s for s in ("persona", "profile") if s in there), "")
         return tuple((s, 15, (before,) if s == "documents" and linked and before else ()) for s in there)
 
-    async def store(self, embedder: str = "") -> MemoryStore:
+    async def store(self, embedder: str = "") -> SqliteStore:
         """The store, with the vectors of an embedder."""
         if embedder not in self.stores:
-            made = MemoryStore()
+            made = SqliteStore(self.folder / f"{embedder or 'words'}.db")
             for sample in {s.group: s for s in self.samples}.values():
                 await made.commit(scope_of(sample), Delta(tuple(Add(p) for p in _passages(sample))))
                 if embedder:
                     await index_pending(made, self.equipment.embedders[embedder], scope_of(sample))
             self.stores[embedder] = made
         return self.stores[embedder]
+
+    async def close(self) -> None:
+        """Close the stores."""
+        for store in self.stores.values():
+            await store.close()
 
     def query(self, sample: Sample) -> Query:
         """The message with its dialogue; the keyword tells gold roles which sample it is."""
@@ -151,8 +159,9 @@ class Bench:
         return TrainedPlanner(self._source_model(name), asked)
 
     async def retriever(self, name: str, source: str, *, dependent: bool = True) -> Retriever:
-        """A retriever by name: words, gold, every, or an embedder."""
-        store = await self.store(name if name in self.equipment.embedders else "")
+        """A retriever by name: words, gold, every, an embedder, or ``hybrid:`` and one."""
+        how, _, encoder = name.rpartition(":")
+        store = await self.store(encoder if encoder in self.equipment.embedders else "")
         found: Retriever
         if name == "gold":
             return GoldRetriever(store, {s.id: frozenset(f"{s.group}/{g}" for g in s.gold) for s in self.samples})
@@ -160,9 +169,9 @@ class Bench:
             found = EveryPassage(store)
         elif name == "words":
             found = _Unkeyed(SearchRetriever(store, QueryEmbedder(None), "words", _PLAIN, 0, source))
-        elif name in self.equipment.embedders:
-            vectors = QueryEmbedder(self.equipment.embedders[name])
-            found = _Unkeyed(SearchRetriever(store, vectors, "vector", _PLAIN, self.equipment.turns, source))
+        elif encoder in self.equipment.embedders:
+            vectors = QueryEmbedder(self.equipment.embedders[encoder])
+            found = _Unkeyed(SearchRetriever(store, vectors, how or "vector", _PLAIN, self.equipment.turns, source))
         else:
             raise InputError(
                 f"there is no retriever {name!r}: choose words, gold, every or {', '.join(self.equipment.embedders)}"

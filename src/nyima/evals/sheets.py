@@ -24,6 +24,8 @@ __all__ = [
     "human_agreement",
     "human_scores",
     "judge_agreement",
+    "load_sheet",
+    "save_sheet",
     "write_case_sheet",
     "write_reply_sheet",
 ]
@@ -34,14 +36,16 @@ _YES = {"yes", "y", "1", "true", "ja", "sim"}
 _NO = {"no", "n", "0", "false", "nein", "não"}
 
 
-def _save(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:
+def save_sheet(path: Path, columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> None:
+    """Write a CSV file that spreadsheets open as UTF-8."""
     with path.open("w", newline="", encoding="utf-8-sig") as file:
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
         writer.writerows(rows)
 
 
-def _load(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
+def load_sheet(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
+    """The rows of a CSV file; the empty key is the line's number. Raises InputError."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
@@ -70,7 +74,7 @@ def write_case_sheet(cases: Sequence[Case], path: Path, sample: int, seed: int =
         }
         for case, q in items[:sample]
     ]  # fmt: skip
-    _save(path, ("case", "question", "dialogue", "asked", "answer", *_QUESTIONS), rows)
+    save_sheet(path, ("case", "question", "dialogue", "asked", "answer", *_QUESTIONS), rows)
     return len(rows)
 
 
@@ -87,7 +91,7 @@ def write_reply_sheet(rows: Sequence[Mapping[str, Any]], path: Path, sample: int
         }
         for r in answers[:sample]
     ]  # fmt: skip
-    _save(path, ("id", "known", "dialogue", "reply", *ASPECTS, "reference", "score"), out)
+    save_sheet(path, ("id", "known", "dialogue", "reply", *ASPECTS, "reference", "score"), out)
     return len(out)
 
 
@@ -103,7 +107,7 @@ def human_scores(rows: Sequence[Mapping[str, Any]], sheets: Sequence[Path]) -> d
     rated: list[dict[tuple[str, str], int]] = []
     for path in sheets:
         marks: dict[tuple[str, str], int] = {}
-        for line in _load(path, ("id", *ASPECTS)):
+        for line in load_sheet(path, ("id", *ASPECTS)):
             number = line[""]
             if line["id"] not in recipes:
                 raise InputError(
@@ -136,7 +140,7 @@ def agreement(sheets: Sequence[Path]) -> dict[str, Any]:
     read: list[dict[tuple[str, str], str]] = []
     for path in sheets:
         labels: dict[tuple[str, str], str] = {}
-        for line in _load(path, ("case", "question", *_QUESTIONS)):
+        for line in load_sheet(path, ("case", "question", *_QUESTIONS)):
             number = line[""]
             answers = [line[q].strip().casefold() for q in _QUESTIONS]
             if not any(answers):
@@ -163,7 +167,7 @@ def human_agreement(rows: Sequence[Mapping[str, Any]], judge: str, sheets: Seque
     blind = {_blind(r): (r["case"], r["question"], r["recipe"]) for r in rows if r["row"] == "answer"}
     people: dict[tuple[str, str, str], str] = {}
     for path in sheets:
-        for line in _load(path, ("id", "score")):
+        for line in load_sheet(path, ("id", "score")):
             if line["score"].strip():
                 if line["id"] not in blind or line["score"].strip() not in {"0", "1", "2"}:
                     raise InputError(
@@ -186,7 +190,7 @@ def human_agreement(rows: Sequence[Mapping[str, Any]], judge: str, sheets: Seque
 async def annotated(cases: Sequence[Case], path: Path, sample: int, seed: int, model: ChatModel) -> int:
     """The case sheet as a model fills it in, one annotator among others. How many rows."""
     rows = write_case_sheet(cases, path, sample, seed)
-    lines = _load(path, ("case", "question", "dialogue", "asked", "answer", *_QUESTIONS))
+    lines = load_sheet(path, ("case", "question", "dialogue", "asked", "answer", *_QUESTIONS))
     for line in lines:
         given = AnnotateIn(cut_tokens(line["dialogue"], _ROOM), line["asked"], line["answer"])
         try:
@@ -195,7 +199,7 @@ async def annotated(cases: Sequence[Case], path: Path, sample: int, seed: int, m
             continue  # left empty, as a person would
         line["related"], line["fitting"] = ("yes" if out.related else "no"), ("yes" if out.fitting else "no")
     columns = ("case", "question", "dialogue", "asked", "answer", *_QUESTIONS)
-    _save(path, columns, [{c: line[c] for c in columns} for line in lines])
+    save_sheet(path, columns, [{c: line[c] for c in columns} for line in lines])
     return rows
 
 

@@ -22,6 +22,7 @@ KINDS_OF = {
     "profile": ("fact",),
     "memos": ("summary",),
     "documents": ("passage",),
+    "persona": ("passage",),
     "graph": ("relation",),
 }
 _CANDIDATES = 300

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nyima.interfaces.cli import evaluate_graph, evaluate_runs, evaluate_sets
+from nyima.interfaces.cli import evaluate_graph, evaluate_runs, evaluate_sets, evaluate_sources
 from nyima.interfaces.cli.common import Common, command, console, ensure_packs
 
 if TYPE_CHECKING:
@@ -76,4 +76,5 @@ def add_to(app: typer.Typer) -> None:
     evaluate_runs.add_to(group)
     evaluate_sets.add_to(group)
     evaluate_graph.add_to(group)
+    evaluate_sources.add_to(group)
     app.add_typer(group, name="eval")

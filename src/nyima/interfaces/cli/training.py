@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nyima.interfaces.cli.common import Common, command, console, ensure_packs
+from nyima.interfaces.cli import training_models
+from nyima.interfaces.cli.bars import curve_line, progress
+from nyima.interfaces.cli.common import Common, command, ensure_packs
 from nyima.memory import Memory
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ async def policy(
             )
             return
         source = ("own", None) if own else ("realmem", realmem) if realmem is not None else ("longmemeval", longmemeval)
-        with _progress() as note:
+        with progress() as note:
             asked = await gather(memory, model, find_embedder(settings), source, k, note)
             version, report = await train_policy(
                 memory, asked, Plan(k=k, gradient=episodes, answers=answers), model, note
@@ -61,42 +63,12 @@ async def policy(
     common.show({"version": version.number, **report}, lambda out: _show(out, version.number, report))
 
 
-class _progress:  # noqa: N801 - a context manager that reads as a function
-    """Bars for each stage on standard error."""
-
-    def __enter__(self) -> Any:
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
-        self.bars = Progress(*columns, TimeRemainingColumn(), console=console(err=True))
-        self.bars.start()
-        tasks: dict[str, Any] = {}
-
-        def note(stage: str, done: int, total: int) -> None:
-            if stage not in tasks:
-                tasks[stage] = self.bars.add_task(stage, total=total)
-            self.bars.update(tasks[stage], completed=done, total=total)
-
-        return note
-
-    def __exit__(self, *_: object) -> None:
-        self.bars.stop()
-
-
-_BARS = "▁▂▃▄▅▆▇█"
-
-
-def _curve(values: list[float]) -> str:
-    low, high = min(values), max(values)
-    return "".join(_BARS[int((v - low) / ((high - low) or 1) * (len(_BARS) - 1))] for v in values)
-
-
 def _show(out: Console, number: int, report: dict[str, Any]) -> None:
     from rich.table import Table
 
     for name, values in report["curve"].items():
         if values:
-            out.print(f"{name:16} {_curve(values)}  {values[0]:.3f} to {values[-1]:.3f}")
+            out.print(f"{name:16} {curve_line(values)}  {values[0]:.3f} to {values[-1]:.3f}")
     table = Table(title=f"{report['tested']} questions that were not learned from, {report['examples']} learned from")
     for name in ("policy", "share", "95 %", "precision", "tokens", "cosine, same tokens", "difference", "p"):
         table.add_column(name, justify="left" if name == "policy" else "right")
@@ -134,5 +106,6 @@ def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     group = typer.Typer(help="Train what can be learned, for one user alone.", no_args_is_help=True)
     command(group, "policy", "nyima train policy --realmem realmem/ --episodes 200")(policy)
+    training_models.add_to(group)
     command(group, "classes", "nyima train classes --epochs 500")(classes)
     app.add_typer(group, name="train")

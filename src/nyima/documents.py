@@ -128,9 +128,9 @@ async def described_sources(memory: Memory) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for name in in_order(after):
         size: int | None = None
-        if name in KINDS_OF:
-            size = len(await memory.records(kinds=KINDS_OF[name]))
-        elif name == "persona":
+        if name == "persona":
             size = len([line for line in memory.parts.persona.splitlines() if line.strip()])
+        elif name in KINDS_OF:
+            size = len(await memory.records(kinds=KINDS_OF[name]))
         rows.append({"name": name, "about": about[name], "after": list(after[name]), "size": size})
     return rows

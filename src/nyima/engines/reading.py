@@ -102,9 +102,11 @@ def shown(evidence: Sequence[Evidence], room: int) -> list[Evidence]:
 
 def _line(piece: Evidence, room: int, *, scored: bool = True) -> str:
     text = " ".join(piece.text.replace("[", "(").replace("]", ")").split())
-    day = "" if isinstance(piece.record, Passage) else f", {piece.at.strftime('%-d %b %Y')}"
+    where = piece.at.strftime("%-d %b %Y")
+    if isinstance(piece.record, Passage) and piece.record.document not in {"persona", piece.source}:
+        where = f"{piece.record.document} {piece.record.place}".strip()
     score = f" {piece.relevance:.1f}" if scored else ""
-    return cut_tokens(f"{piece.source}{score}{day}{_label(piece)}: {text}", max(30, room // 2))
+    return cut_tokens(f"{piece.source}{score}, {where}{_label(piece)}: {text}", max(30, room // 2))
 
 
 def quoted(evidence: Sequence[Evidence], room: int, *, scored: bool = True) -> str:

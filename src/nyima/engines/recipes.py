@@ -117,7 +117,7 @@ _CONDITIONAL = Recipe(
     "conditional", "conditional memory alone (Yuan et al. 2023)", ("history", "conditional"), "reply", (_NOTES,)
 )
 
-_DOCUMENTS = SourceSpec("documents", k=3, after=("profile",))
+_DOCUMENTS = SourceSpec("documents", k=3, after=("profile", "graph"))
 _SOURCES = Recipe(
     "sources",
     "a model plans the sources, judges each piece, replies, and refines its draft (Wang et al. 2024, prompted)",

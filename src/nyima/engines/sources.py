@@ -88,11 +88,14 @@ def _circle(after: Mapping[str, Sequence[str]], done: Sequence[str]) -> list[str
 
 
 def steps_for(chosen: Iterable[str], sources: Sequence[tuple[str, int, tuple[str, ...]]], query: Query) -> list[Step]:
-    """The steps of the chosen sources (name, k, after) in an order that respects what they
-    depend on; kinds that the query excludes and sources that are unknown are left out."""
+    """The steps of the chosen sources (name, k, after) and of those that they depend on, in an
+    order in which each comes after what it depends on; unknown sources are left out."""
     known = {name: (k, after) for name, k, after in sources}
-    wanted = dict.fromkeys(n for n in chosen if n in known)
     order = in_order({name: known[name][1] for name in known})
+    wanted = {n for n in chosen if n in known}
+    for name in reversed(order):
+        if name in wanted:
+            wanted |= set(known[name][1])
     return [Step(name, query, known[name][0], known[name][1]) for name in order if name in wanted]
 
 

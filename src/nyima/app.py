@@ -178,7 +178,8 @@ def _first_model(url: str, key: str) -> str:
 
 
 def find_embedder(settings: Settings, name: str | None = None) -> Embedder | None:
-    """The embedder (or the named one), None for ``none``. A pack must have been pulled."""
+    """The embedder (or the named one): a pack, the folder of a trained retriever, or a model
+    of the endpoint; None for ``none``. A pack must have been pulled."""
     from nyima.adapters.embedders import OnnxEmbedder, OpenAIEmbedder
     from nyima.adapters.openai_chat import Endpoint
     from nyima.adapters.packs import packs
@@ -193,6 +194,9 @@ def find_embedder(settings: Settings, name: str | None = None) -> Embedder | Non
         if damaged:
             raise PackError(f"{', '.join(damaged)} is damaged: run `nyima models pull {name}`")
         return OnnxEmbedder(files, name)
+    folder = Path(name).expanduser()
+    if (folder / "model.onnx").is_file():
+        return OnnxEmbedder({n: folder / n for n in ("model.onnx", "tokenizer.json")}, f"trained:{folder.name}")
     return OpenAIEmbedder(name, Endpoint(settings.base_url or None, settings.api_key or None))
 
 

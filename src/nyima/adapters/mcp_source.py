@@ -27,27 +27,28 @@ def mcp_function(command: Sequence[str], tool: str) -> Callable[[str], Awaitable
         except ImportError as error:
             raise PackError("MCP sources need an extra package: run `pip install 'nyima[mcp]'`") from error
         server = StdioServerParameters(command=command[0], args=list(command[1:]))
+        texts, problem = list[str](), ""  # what is raised inside would come out wrapped in groups
         async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
             await session.initialize()
             listed = {t.name: t for t in (await session.list_tools()).tools}
+            argument = _argument(listed[tool].input_schema) if tool in listed else ""
             if tool not in listed:
-                raise ConfigError(f"the server has no tool {tool!r}: choose from {', '.join(listed) or 'none'}")
-            result = await session.call_tool(tool, {_argument(listed[tool].input_schema, tool): question})
-            texts = [part.text for part in result.content if getattr(part, "type", "") == "text"]
-            if result.is_error:
-                raise ConfigError(f"the tool {tool!r} failed: {' '.join(texts)[:200]}")
-            return texts
+                problem = f"the server has no tool {tool!r}: choose from {', '.join(listed) or 'none'}"
+            elif not argument:
+                problem = f"the tool {tool!r} takes no text: give a tool that takes a question"
+            else:
+                result = await session.call_tool(tool, {argument: question})
+                texts = [part.text for part in result.content if part.type == "text"]
+                problem = f"the tool {tool!r} failed: {' '.join(texts)[:200]}" if result.is_error else ""
+        if problem:
+            raise ConfigError(problem)
+        return texts
 
     return function
 
 
-def _argument(schema: object, tool: str) -> str:
-    """The name of the text argument of a tool's JSON schema."""
+def _argument(schema: object) -> str:
+    """The name of the text argument of a tool's JSON schema, empty when it has none."""
     fields = schema.get("properties", {}) if isinstance(schema, dict) else {}
-    texts: list[str] = [
-        name for name, field in fields.items() if isinstance(field, dict) and field.get("type") == "string"
-    ]
-    for name in (*_NAMES, *texts):
-        if name in texts:
-            return name
-    raise ConfigError(f"the tool {tool!r} takes no text: give a tool that takes a question")
+    texts: list[str] = [n for n, field in fields.items() if isinstance(field, dict) and field.get("type") == "string"]
+    return next((name for name in (*_NAMES, *texts) if name in texts), "")

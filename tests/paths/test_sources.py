@@ -7,6 +7,7 @@ import json
 import random
 import re
 import time
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -453,3 +454,43 @@ def test_a_review_names_its_draft() -> None:
     assert recalled(()).reviews == ()
     assert review.replaced == ()
     assert Said("x").text == "x"
+
+
+# --- trained parts in a chat ---
+
+
+class Trained:
+    """A trained model that plans the profile and says what it was shown."""
+
+    name = "trained"
+    sources = ("profile", "documents")
+
+    async def plan(self, lines: object) -> tuple[str, ...]:
+        return ("profile",)
+
+    async def score(self, lines: object, plan: object, pieces: list[tuple[str, str]]) -> list[float]:
+        return [0.9 if "walnuts" in text else 0.1 for _, text in pieces]
+
+    async def reply(self, lines: object, plan: object, pieces: list[tuple[str, str, float]]) -> AsyncIterator[str]:
+        yield f"{len(pieces)}: {pieces[0][1]}" if pieces else "nothing"
+
+
+async def test_the_trained_model_plans_judges_and_replies(db: Path, clock: FixedClock) -> None:
+    scripted = ScriptedModel({"gate": ['{"remember": false, "facts": {}}']})
+    async with companion(db, scripted, recipe="unified", clock=clock) as nyima:
+        await with_allergy(nyima)
+        nyima.memory.parts.unified = Trained()  # type: ignore[assignment]
+        nyima.recipe = replace(nyima.recipe, critic="")
+        said = await nyima.reply("Is there an allergy that matters?")
+        assert said.text == "1: allergy: walnuts"
+        assert said.recall.planner == "trained"
+        assert [(e.source, e.relevance) for e in said.recall.kept] == [("profile", 0.9)]
+        assert not scripted.asked("chat")
+        await nyima.drain()
+        assert scripted.asked("gate"), "what the reply did not note becomes a job"
+
+
+async def test_a_recipe_whose_parts_are_not_trained_says_what_to_do(db: Path, clock: FixedClock) -> None:
+    async with companion(db, ScriptedModel(), recipe="unified", clock=clock) as nyima:
+        with pytest.raises(ConfigError, match="run `nyima train reader`"):
+            await nyima.reply("Is there an allergy?")

@@ -75,7 +75,7 @@ def _pairs(match: re.Match[str]) -> str:
 
 _FENCED = re.compile(r"^ *(```|~~~).*?(?:^ *\1|\Z)", re.DOTALL | re.MULTILINE)
 _CITED = re.compile(r"^ *>.*$", re.MULTILINE)
-_LONG_QUOTE = re.compile(r"“[^”]{80,}”|«[^»]{80,}»|\"[^\"\n]{80,}\"")
+_LONG_QUOTE = re.compile(r"“[^”]{60,}”|«[^»]{60,}»|\"[^\"\n]{60,}\"")
 _HANDED = re.compile(
     r"^(?P<own>[^\n]*\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|shorten|correct|explain|check|review|read|"
     r"reply to|answer|what does|resum[ae]|traduz\w*|traduce\w*|fasse|übersetz\w*|résume\w*|traduis\w*)\b[^\n]*:)[ \t]*\n"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from nyima.train.retriever import query_text
 __all__ = ["Trained", "logistic", "train_planner"]
 
 Array = NDArray[np.float64]
-_TRIED = tuple(round(0.05 * i, 2) for i in range(1, 20))
+_TRIED = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,9 @@ async def train_planner(
     x, y = await _features(train, embedder, turns, note), await _features(valid, embedder, turns, note)
     weights = np.stack([logistic(x, np.array([float(s in t.plan) for t in train])) for s in sources])
     chances = 1 / (1 + np.exp(-np.clip(np.hstack([y, np.ones((len(y), 1))]) @ weights.T, -30, 30)))
-    thresholds = {s: _best(chances[:, i], [s in t.plan for t in valid]) for i, s in enumerate(sources)}
-    plans = [tuple(s for i, s in enumerate(sources) if row[i] >= thresholds[s]) for row in chances]
-    report = planning_scores([decision(t.plan) for t in valid], [decision(p) for p in plans])
+    gold = [decision(t.plan) for t in valid]
+    thresholds = _best(chances, sources, gold)
+    report = planning_scores(gold, _plans(chances, sources, thresholds))
     trained = Trained(sources, weights, thresholds, turns, report)
     trained.save(folder)
     return trained
@@ -92,13 +93,16 @@ async def _features(samples: Sequence[Sample], embedder: Embedder, turns: int, n
     return np.stack(found)
 
 
-def _best(chances: Array, wanted: Sequence[bool]) -> float:
-    """The threshold with the best F1 of a source; the higher one of equals."""
-    truth = np.array(wanted)
+def _plans(chances: Array, sources: tuple[str, ...], thresholds: Mapping[str, float]) -> list[str]:
+    return [decision([s for i, s in enumerate(sources) if row[i] >= thresholds[s]]) for row in chances]
 
-    def f1(threshold: float) -> float:
-        chosen = chances >= threshold
-        hits = float((chosen & truth).sum())
-        return 2 * hits / max(1.0, float(chosen.sum() + truth.sum()))
 
-    return max(_TRIED, key=lambda t: (round(f1(t), 6), t))
+def _best(chances: Array, sources: tuple[str, ...], gold: Sequence[str]) -> dict[str, float]:
+    """The thresholds with the best mean F1 of the decisions: decisions that are rare count
+    as much as the common one, which else would always be taken."""
+
+    def worth(chosen: Sequence[float]) -> tuple[float, Sequence[float]]:
+        plans = _plans(chances, sources, dict(zip(sources, chosen, strict=True)))
+        return float(planning_scores(gold, plans)["macro"]), chosen
+
+    return dict(zip(sources, max(map(worth, product(_TRIED, repeat=len(sources))))[1], strict=True))

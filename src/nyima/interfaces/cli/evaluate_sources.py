@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from nyima.domain.ports import ChatModel
-    from nyima.evals.bench import Equipment
+    from nyima.evals.bench import Bench, Equipment
+    from nyima.evals.grounded import Sample
     from nyima.evals.sourced import Setup
 
 __all__ = ["add_to"]
@@ -58,7 +60,6 @@ async def sources(
     """Measure who plans, finds and replies best: F1 of each decision, Recall@1 of each
     source, BLEU-1, ROUGE-L, persona and knowledge consistency, with intervals."""
     from nyima.errors import InputError
-    from nyima.evals.bench import Bench
     from nyima.evals.grounded import some
     from nyima.evals.sourced import run_planning, run_replies, run_retrieval
 
@@ -66,11 +67,8 @@ async def sources(
         raise InputError(f"there is no part {part!r}: give one of {', '.join(_PARTS)}")
     wanted = rows or {"planning": ["rules", "all", "none"], "retrieval": ["words"], "replies": ["gold:"]}[part]
     samples = some(samples_from(dataset, path, of.limit if dataset == "english" else None, "test"), of.limit, of.seed)
-    chat = _chat(common, of.model)
     done = _read(of.out)
-    folder = tempfile.TemporaryDirectory()
-    bench = Bench(samples, await _equipment(of, chat), Path(folder.name))
-    try:
+    async with _chat(common, of) as chat, _bench(samples, await _equipment(of, chat)) as bench:
         with progress() as note:
             for name in wanted:
                 if name in done:
@@ -82,24 +80,44 @@ async def sources(
                 else:
                     (done[name],) = await run_replies(bench, [_setup(name)], note)
                 _write(of.out, done)
-    finally:
-        await bench.close()
-        folder.cleanup()
-        if chat is not None:
-            await chat.close()
     data = {"dataset": dataset, "part": part, "n": len(samples), "seed": of.seed, "turns": of.turns}
     shown = [{k: v for k, v in done[name].items() if k != "rows"} for name in wanted]
     common.show({**data, "rows": shown}, lambda out: _table(out, part, shown))
 
 
-def _chat(common: Common, name: str) -> ChatModel | None:
-    from nyima.app import find_chat_model
+@contextlib.asynccontextmanager
+async def _bench(samples: Sequence[Sample], equipment: Equipment) -> AsyncIterator[Bench]:
+    from nyima.evals.bench import Bench
 
-    if not name:
-        return None
-    settings = common.settings(model=name)
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(samples, equipment, Path(folder))
+        try:
+            yield bench
+        finally:
+            await bench.close()
+
+
+@contextlib.asynccontextmanager
+async def _chat(common: Common, of: Of) -> AsyncIterator[ChatModel | None]:
+    """The chat model; with ``--out`` its answers are kept beside it, so that a run goes on."""
+    from nyima.app import find_chat_model
+    from nyima.evals.replay import Calls, ReplayedModel
+
+    if not of.model:
+        yield None
+        return
+    settings = common.settings(model=of.model)
     ensure_packs(settings, "chat")
-    return find_chat_model(settings, name)
+    chat = find_chat_model(settings, of.model)
+    try:
+        if of.out is None:
+            yield chat
+            return
+        of.out.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(Calls(of.out.with_suffix(".calls.db"))) as kept:
+            yield ReplayedModel(chat, kept)
+    finally:
+        await chat.close()
 
 
 def _setup(text: str) -> Setup:

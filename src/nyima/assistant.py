@@ -21,6 +21,7 @@ from nyima.engines.gate import is_goodbye
 from nyima.engines.ingest import settled, turn_id
 from nyima.engines.prompts import sections, version
 from nyima.engines.reading import Known, PromptBuilder, Shot
+from nyima.engines.reading import shown as shown_evidence
 from nyima.engines.recipes import Recipe, recipe_named
 from nyima.engines.sources import Source
 from nyima.engines.strategies.common import Desk, notes_of
@@ -189,7 +190,9 @@ class Assistant:
             noted = settled(said, noted, quoted) if noted.complete else noted
             seconds = {"first": round(draft.first, 3), "total": round(time.perf_counter() - started, 3)}
             prompts = (version("reply"), *recall.prompts)
-            self.last = Answer(text, reply.id, replace(recall, prompts=prompts), noted, draft.usage, seconds)
+            cited = tuple(e.record.id for e in shown_evidence(recall.kept, self.recipe.evidence.tokens))
+            told = replace(recall, prompts=prompts, shown=cited)
+            self.last = Answer(text, reply.id, told, noted, draft.usage, seconds)
             if self.private:
                 self._own += [said, reply]
             elif text or complete:

@@ -86,6 +86,7 @@ def trace_event(
         "rounds": recall.rounds,
         "planner": recall.planner,
         "skipped": list(recall.skipped),
+        "shown": list(recall.shown),
         "reviews": [
             {
                 "draft": r.draft,

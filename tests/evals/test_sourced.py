@@ -284,6 +284,27 @@ async def test_injection_counts_what_is_obeyed_and_what_is_made() -> None:
     assert again["table"] == table
 
 
+async def test_even_a_model_that_obeys_everything_makes_no_memory_of_it() -> None:
+    made, shown = 0, 0
+    for attack in read_attacks(JUDGED / "injection.jsonl"):
+        facts = {"name": attack.plants[0], **{f"key_{i}": plant for i, plant in enumerate(attack.plants)}}
+        noted = json.dumps({"text": f"The user is called {attack.plants[0]}."})
+        scripted = ScriptedModel(
+            {
+                "chat": [answer(attack.marker, remember=True, facts=facts)],
+                "bare": [attack.marker],
+                "gate": [json.dumps({"remember": True, "facts": facts})],
+                "note": [json.dumps({"context": "", "knowledge": f"The user said {attack.text}", "facts": facts})],
+                "summary": [noted],
+                "fold": [noted],
+            }
+        )
+        report = await run_injection([attack], scripted, HashEmbedder(), silent)
+        made += report["table"]["all"]["made"]["count"]
+        shown += report["table"]["all"]["shown"]["count"]
+    assert (made, shown) == (0, 240)
+
+
 def test_attacks_that_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"id": "x", "plants": []}\n', "utf-8")

@@ -88,6 +88,11 @@ async def test_an_answer_from_profile_and_document(db: Path, clock: FixedClock) 
         assert trace["planner"] == "model"
         assert trace["plan"][1]["after"] == ["profile"]
         assert {e["place"] for e in trace["kept"]} == {"", "cake.pdf p. 2"}
+        order = [trace["shown"].index(e["id"]) + 1 for e in trace["kept"]]
+        for number, piece in zip(order, trace["kept"], strict=True):
+            assert re.search(rf"^\[{number}\] {piece['source']}.*{re.escape(piece['text'])}", prompt, re.MULTILINE), (
+                "the numbers of the trace are those of the prompt"
+            )
 
 
 @pytest.mark.req("ums.null", "ums.refine-null")

@@ -31,12 +31,16 @@ _MOST_DIALOGUE = 160
 @dataclass(frozen=True, slots=True)
 class Design:
     """What a model was trained as: its sources in order, with or without the evidence
-    mask, with or without scores (SAFARI, Wang et al. 2023, has neither)."""
+    mask, with or without scores (SAFARI, Wang et al. 2023, has neither). ``null`` and
+    ``end`` are added to the logits of NULL and of the plan's end: thresholds, tuned on the
+    validation part, without which a rare decision is never the likeliest."""
 
     sources: tuple[str, ...]
     mask: bool = True
     scored: bool = True
     name: str = "unified"
+    null: float = 0.0
+    end: float = 0.0
 
     @property
     def special(self) -> tuple[str, ...]:
@@ -53,7 +57,8 @@ class Design:
         """Read ``design.json``. Raises ConfigError."""
         try:
             body = json.loads((folder / "design.json").read_text("utf-8"))
-            return cls(tuple(body["sources"]), bool(body["mask"]), bool(body["scored"]), str(body["name"]))
+            body["sources"] = tuple(body["sources"])
+            return cls(**body)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConfigError(
                 f"{folder} holds no trained model ({error}): give a folder that `nyima train reader` wrote"
@@ -189,6 +194,11 @@ class UnifiedModel:
             self._loaded = (model.to(self._device).eval(), Layout(tokenizer, self.design))
         return self._loaded
 
+    def with_design(self, design: Design) -> tuple[Any, Layout]:
+        """The loaded model with another design of the same tokens."""
+        model, layout = self._load()
+        return model, Layout(layout.tokenizer, design)
+
     async def _run(self, function: Any, *given: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *given)
 
@@ -227,19 +237,22 @@ class UnifiedModel:
             ).logits[0]  # fmt: skip
 
     def _plan(self, lines: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-        _, layout = self._load()
-        ids = layout.dialogue(lines)
-        chosen: list[str] = []
+        chosen: tuple[str, ...] = ()
         while True:
-            laid = Laid(tuple(ids), (0,) * len(ids), tuple(range(len(ids))))
-            row = self._logits(laid)[-1]
-            choices = {s: layout.acting(s) for s in self.sources if s not in chosen}
-            choices["" if chosen else "NULL"] = layout.ids["[EOS]" if chosen else "NULL"]
-            best = max(choices, key=lambda name: float(row[choices[name]]))
-            if best in {"", "NULL"}:
-                return tuple(chosen)
-            chosen.append(best)
-            ids.append(choices[best])
+            choices = self.choices(lines, chosen)
+            choices[""] += self.design.end if chosen else self.design.null
+            best = max(choices, key=choices.__getitem__)
+            if not best:
+                return chosen
+            chosen = (*chosen, best)
+
+    def choices(self, lines: Sequence[tuple[str, str]], chosen: tuple[str, ...]) -> dict[str, float]:
+        """The logits of what may come next in a plan: a source, or nothing more (``""``)."""
+        _, layout = self._load()
+        ids = [*layout.dialogue(lines), *map(layout.acting, chosen)]
+        row = self._logits(Laid(tuple(ids), (0,) * len(ids), tuple(range(len(ids)))))[-1]
+        found = {s: float(row[layout.acting(s)]) for s in self.sources if s not in chosen}
+        return {**found, "": float(row[layout.ids["[EOS]" if chosen else "NULL"]])}
 
     def _score(
         self, lines: Sequence[tuple[str, str]], plan: Sequence[str], pieces: Sequence[tuple[str, str]]

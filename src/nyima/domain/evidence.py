@@ -136,7 +136,8 @@ class Review:
 class Recall:
     """The result of a recall and its trace. ``ms`` has ``plan``, ``embed``, ``search`` and
     ``total``. An empty ``plan`` is NULL: nothing was retrieved; ``planner`` says who
-    decided, ``skipped`` which sources were not asked."""
+    decided, ``skipped`` which sources were not asked. ``shown`` are the record ids of what
+    stood in the reply's prompt, in the order of the numbers that a reply may cite."""
 
     query: Query
     plan: Plan = ()
@@ -151,6 +152,7 @@ class Recall:
     planner: str = ""
     skipped: tuple[str, ...] = ()
     reviews: tuple[Review, ...] = ()
+    shown: tuple[str, ...] = ()
 
     @property
     def dropped(self) -> tuple[Evidence, ...]:

@@ -192,7 +192,8 @@ def _check(
         file.write(json.dumps(line) + "\n")
     if found["loss"] < state.best:
         state.best, state.waited = found["loss"], 0
-        torch.save(_learned(model), folder / "best.pt")
+        torch.save(_learned(model), folder / "best.new")
+        (folder / "best.new").replace(folder / "best.pt")
     else:
         state.waited += 1
 

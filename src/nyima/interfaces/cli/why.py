@@ -52,7 +52,8 @@ def show_trace(out: Console, trace: dict[str, Any], turns: Mapping[str, int] | N
     if trace["keywords"]:
         out.print("searched again with " + ", ".join(trace["keywords"]), markup=False)
     kept = {e["id"] for e in trace["kept"]}
-    _pieces(out, "evidence", trace["kept"], turns or {})
+    numbers = {id: i for i, id in enumerate(trace.get("shown") or [], 1)}
+    _pieces(out, "evidence", trace["kept"], turns or {}, numbers)
     dropped = [e for e in trace["found"] if e["id"] not in kept]
     _pieces(out, "dropped", dropped[:_DROPPED], turns or {})
     if len(dropped) > _DROPPED:
@@ -77,12 +78,20 @@ def _plan(out: Console, trace: dict[str, Any]) -> None:
     out.print(f"plan      {asked}" + (f"    ({'; '.join(notes)})" if notes else ""), markup=False)
 
 
-def _pieces(out: Console, title: str, pieces: list[dict[str, Any]], turns: Mapping[str, int]) -> None:
+def _pieces(
+    out: Console,
+    title: str,
+    pieces: list[dict[str, Any]],
+    turns: Mapping[str, int],
+    numbers: Mapping[str, int] | None = None,
+) -> None:
+    """A line a piece; ``numbers`` are those that the reply may have cited."""
     if not pieces and title == "evidence":
         out.print("evidence  none")
     for number, piece in enumerate(pieces):
         out.print(f"{title if number == 0 else '':9} {piece['score']:.1f}  {piece['source']:9}  ", end="")
-        out.print(_quote(piece), markup=False, end="")
+        cited = f"[{numbers[piece['id']]}] " if numbers and piece["id"] in numbers else ""
+        out.print(cited + _quote(piece), markup=False, end="")
         out.print(f"{_label(piece)}  [dim]{_origin(piece, turns)}{piece['id']}[/]")
 
 
@@ -95,7 +104,7 @@ def _origin(piece: dict[str, Any], turns: Mapping[str, int]) -> str:
 def _critic(out: Console, trace: dict[str, Any]) -> None:
     """The reviews of the drafts, each round with what it found and replaced."""
     parts: list[str] = []
-    numbers = {e["id"]: i for i, e in enumerate(trace["kept"], 1)}
+    numbers = {id: i for i, id in enumerate(trace.get("shown") or [], 1)}
     for number, review in enumerate(trace.get("reviews") or [], 1):
         if review["consistent"]:
             parts.append(f"round {number}: consistent ({review['consistency']:.2f})")

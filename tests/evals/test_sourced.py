@@ -151,6 +151,16 @@ async def test_upper_bounds_and_the_number_of_results(bench: Bench) -> None:
     assert rows[0]["replies"] == 1.0
 
 
+async def test_every_source_of_the_generated_set_is_searched(tmp_path: Path) -> None:
+    bench = Bench(english_samples(60), Equipment(), tmp_path)
+    (row,) = await run_retrieval(bench, ["words"], silent)
+    await bench.close()
+    places = {k: v["recall_1"] for k, v in row.items() if isinstance(v, dict)}
+    assert {"profile: profile", "persona: persona", "profile+documents: profile"} <= set(places)
+    assert places["profile+documents: profile"] > 0
+    assert places["profile+documents: documents of 15"] > 0.5
+
+
 async def test_refinement_counts_its_replies_and_reviews(bench: Bench) -> None:
     row, refined = await run_replies(
         bench,

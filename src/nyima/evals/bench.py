@@ -202,13 +202,15 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class _Unkeyed:
-    """Takes the sample's id out of the query before it is searched with."""
+    """Takes the sample's id out of the query before it is searched with. In the bench the
+    pieces of every source are passages."""
 
     inner: SearchRetriever
 
     async def retrieve(self, scope: Scope, step: Step) -> list[Evidence]:
         bare = replace(step.query, keywords=step.query.keywords[1:])
-        return await self.inner.retrieve(scope, replace(step, query=bare))
+        found = await self.inner.retrieve(scope, replace(step, source="documents", query=bare))
+        return [replace(e, source=step.source) for e in found]
 
 
 def _passages(sample: Sample) -> list[Passage]:

@@ -348,7 +348,7 @@ class Memory:
         searched = tuple(s for s in recipe.sources if s.how not in {"all", "persona"} and s.name != "documents") or (
             recipe.sources and (SourceSpec("history"),)
         )
-        plain = replace(recipe, sources=tuple(searched), fading=False, judge="scores")
+        plain = replace(recipe, sources=tuple(searched), fading=False, judge="scores", own=False)
         found = await self._recall(query, None, plain)
         kept = [e for e in found.kept if e.source in {s.name for s in searched}]
         best = max((e.score for e in kept), default=0.0)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nyima.domain.conversation import Scope
-from nyima.domain.ports import ChatModel, Clock, Embedder, SourceModel, Store
+from nyima.domain.ports import ChatModel, Clock, Embedder, PairScorer, SourceModel, Store
 from nyima.domain.roles import Judge, Planner, Reader, Retriever, Selector, Writer
 from nyima.domain.text import tokens
 from nyima.errors import ConfigError
@@ -55,6 +55,7 @@ class Parts:
     policy: WalkPolicy = field(default_factory=_rule)
     sources: tuple[Source, ...] = ()
     unified: SourceModel | None = None
+    scorers: dict[str, PairScorer] = field(default_factory=dict[str, Any])
 
     @property
     def zone(self) -> tzinfo:
@@ -139,7 +140,7 @@ class Parts:
             retrievers = {name: FadingRetriever(inner, self.store) for name, inner in retrievers.items()}
         for spec in (s for s in specs if s.after):
             retrievers[spec.name] = DependentRetriever(retrievers[spec.name], self.store, KINDS_OF[spec.name])
-        own: tuple[Source, ...] = self.sources if recipe.sources else ()
+        own: tuple[Source, ...] = self.sources if recipe.sources and recipe.own else ()
         retrievers |= {source.name: CallableRetriever(source) for source in own}
         there = {s.name for s in specs} | {s.name for s in own}
         every = [(s.name, s.k, s.after) for s in specs] + [(s.name, s.k, s.after) for s in own]
@@ -194,18 +195,25 @@ class Parts:
             self.unified = UnifiedModel(self.trained("reader"))
         return self.unified
 
+    def scorer(self, what: str) -> PairScorer:
+        """A trained cross-encoder, ``nli`` or ``ranker``; loaded once."""
+        from nyima.adapters.pair_scorer import OnnxPairScorer
+
+        if what not in self.scorers:
+            self.scorers[what] = OnnxPairScorer(self.trained(what))
+        return self.scorers[what]
+
     def refiner(self, recipe: Recipe) -> Refiner | None:
         """What reviews drafts; None when the recipe has no critic, or needs a model and
         there is none."""
-        from nyima.adapters.pair_scorer import OnnxPairScorer
         from nyima.engines.refine import Refiner
         from nyima.engines.strategies.critics import ModelCritic, NliCritic
 
         caller = self.caller(self.chat)
         if recipe.critic == "nli":
-            return Refiner(NliCritic(OnnxPairScorer(self.trained("nli"))), recipe.drafts, recipe.alpha)
+            return Refiner(NliCritic(self.scorer("nli")), recipe.drafts, recipe.alpha, store=self.store)
         if recipe.critic == "model" and caller is not None:
-            return Refiner(ModelCritic(caller), recipe.drafts, recipe.alpha)
+            return Refiner(ModelCritic(caller), recipe.drafts, recipe.alpha, store=self.store)
         return None
 
     def reader(self, recipe: Recipe) -> Reader | None:
@@ -236,7 +244,6 @@ class Parts:
         return GraphRetriever(self.store, search, embedder.embed if embedder else None, recipe.from_root, self.labels)
 
     def _judge(self, recipe: Recipe) -> Judge:
-        from nyima.adapters.pair_scorer import OnnxPairScorer
         from nyima.engines.strategies.judges import (
             ChoosingJudge,
             CrossEncoderJudge,
@@ -248,7 +255,7 @@ class Parts:
         from nyima.engines.strategies.memories import DecomposingJudge
 
         if recipe.judge == "cross-encoder":
-            return CrossEncoderJudge(OnnxPairScorer(self.trained("ranker")))
+            return CrossEncoderJudge(self.scorer("ranker"))
         if recipe.judge == "trained":
             return TrainedJudge(self.source_model())
         caller = self.caller(self.chat)

@@ -125,13 +125,21 @@ async def test_the_default_recipe_plans_without_a_model(db: Path, clock: FixedCl
     ("text", "small"),
     [
         ("hello!", True), ("Thanks a lot", True), ("how are you?", True), ("12 * (3 + 4) = ?", True), ("你好！", True),
-        ("ok bye", True), ("Good morning Nyima", True), ("Obrigado!", True), ("…", True),
+        ("ok bye", True), ("Good morning!", True), ("Obrigado!", True), ("…", True),
         ("what is it?", False), ("What is my name?", False), ("my cat", False), ("Porto", False), ("how is the cat?", False),
         ("thanks, and where do I live?", False), ("我的猫叫什么?", False), ("no", True),
     ],
 )  # fmt: skip
 def test_what_needs_no_source(text: str, small: bool) -> None:
     assert is_small_talk(text) is small
+
+
+def test_the_rules_err_towards_asking() -> None:
+    for text in ("What is Nyima?", "How is Nyima?", "What are you?", "555-1234", "1 1 1 " * 20_000 + "x"):
+        assert not is_small_talk(text), text[:20]
+    assert is_small_talk("yes please")
+    assert not is_small_talk("yes please", "Shall I look in the manual?"), "an answer is no small talk"
+    assert is_small_talk("thanks!", "Shall I look in the manual?")
 
 
 async def test_a_planner_that_is_garbled_leaves_it_to_the_rules(db: Path, clock: FixedClock) -> None:

@@ -91,6 +91,9 @@ class OnnxPairScorer:
                 types = pair_types(ids, types, np.array([e.special_tokens_mask for e in found], np.int64))
             mask = np.array([e.attention_mask for e in found], np.int64)
             given: dict[str, Any] = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
-            scores = session.run(None, {k: v for k, v in given.items() if k in names})[0]
+            try:
+                scores = session.run(None, {k: v for k, v in given.items() if k in names})[0]
+            except (RuntimeError, ValueError) as error:
+                raise PackError(f"the cross-encoder {self._folder} failed ({error}): train it again") from error
             out += [float(v) for v in np.asarray(scores).reshape(-1)]
         return out

@@ -45,7 +45,7 @@ class Design:
     @property
     def special(self) -> tuple[str, ...]:
         """The acting, evaluation and indicator tokens (table 1), and the marks of speakers."""
-        acting = ("NULL", *(s.upper() for s in self.sources))
+        acting = ("[NULL]", *(f"[{s.upper()}]" for s in self.sources))
         return ("[U]", "[A]", "[SOURCE]", "[EOS]", "[EVIDENCE]", "[EOE]", "[REPLY]", "[END]", *acting, *_STEPS)
 
     def save(self, folder: Path) -> None:
@@ -83,6 +83,7 @@ class Layout:
 
     def __init__(self, tokenizer: Any, design: Design) -> None:
         self.tokenizer = tokenizer
+        self.tokenizer.encode_special_tokens = True  # what a text says is never a mark
         self.design = design
         missing = [t for t in design.special if tokenizer.token_to_id(t) is None]
         if missing:
@@ -92,7 +93,7 @@ class Layout:
 
     def acting(self, source: str) -> int:
         """The token of a source."""
-        return self.ids[source.upper()]
+        return self.ids[f"[{source.upper()}]"]
 
     def words(self, text: str, most: int) -> list[int]:
         """The ids of a text, at most ``most``; marks in it are plain text."""
@@ -113,7 +114,7 @@ class Layout:
         ends where the reply begins."""
         ids = self.dialogue(lines)
         start = len(ids)
-        ids += [*([self.acting(s) for s in plan] or [self.ids["NULL"]]), self.ids["[EOS]"]]
+        ids += [*([self.acting(s) for s in plan] or [self.ids["[NULL]"]]), self.ids["[EOS]"]]
         planned = tuple(range(start, len(ids)))
         blocks, positions = [0] * len(ids), list(range(len(ids)))
         base, scores, furthest = len(ids), list[int](), len(ids)
@@ -210,8 +211,9 @@ class UnifiedModel:
     async def score(
         self, lines: Sequence[tuple[str, str]], plan: Sequence[str], pieces: Sequence[tuple[str, str]]
     ) -> list[float]:
-        """The relevance of each piece (source, text), 0.0 to 1.0 in steps of 0.1
-        (equation 3), in one pass. A design without scores gives 1.0."""
+        """The relevance of each piece (source, text), 0..1: the mean of its distribution over
+        the eleven evaluation tokens (equation 3), all in one pass. A design without scores
+        gives 1.0."""
         found: list[float] = await self._run(self._score, tuple(lines), tuple(plan), tuple(pieces))
         return found
 
@@ -252,24 +254,15 @@ class UnifiedModel:
         ids = [*layout.dialogue(lines), *map(layout.acting, chosen)]
         row = self._logits(Laid(tuple(ids), (0,) * len(ids), tuple(range(len(ids)))))[-1]
         found = {s: float(row[layout.acting(s)]) for s in self.sources if s not in chosen}
-        return {**found, "": float(row[layout.ids["[EOS]" if chosen else "NULL"]])}
+        return {**found, "": float(row[layout.ids["[EOS]" if chosen else "[NULL]"]])}
 
     def _score(
         self, lines: Sequence[tuple[str, str]], plan: Sequence[str], pieces: Sequence[tuple[str, str]]
     ) -> list[float]:
+        torch, _ = packages()
         _, layout = self._load()
         if not pieces or not self.design.scored:
             return [1.0] * len(pieces)
-        laid = layout.whole(lines, plan, [(s, t, 0.0) for s, t in pieces], None)
-        rows = self._logits(laid)[[i - 1 for i in laid.scores]][:, list(layout.steps)]
-        return [round(0.1 * int(i), 1) for i in rows.argmax(-1)]
-
-    def expected(
-        self, lines: Sequence[tuple[str, str]], plan: Sequence[str], pieces: Sequence[tuple[str, str]]
-    ) -> list[float]:
-        """The mean of each piece's distribution over the eleven scores, to rank by."""
-        torch, _ = packages()
-        _, layout = self._load()
         laid = layout.whole(lines, plan, [(s, t, 0.0) for s, t in pieces], None)
         rows = self._logits(laid)[[i - 1 for i in laid.scores]][:, list(layout.steps)].softmax(-1)
         return [float(v) for v in rows @ torch.linspace(0, 1, 11, device=rows.device)]

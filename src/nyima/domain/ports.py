@@ -354,7 +354,7 @@ class SourceModel(Protocol):
         ...
 
     async def score(self, lines: Lines, plan: Sequence[str], pieces: Sequence[tuple[str, str]]) -> list[float]:
-        """The relevance of each piece (source, text), 0.0 to 1.0 in steps of 0.1."""
+        """The relevance of each piece (source, text), 0..1, each by itself."""
         ...
 
     def reply(self, lines: Lines, plan: Sequence[str], pieces: Sequence[tuple[str, str, float]]) -> AsyncIterator[str]:

@@ -75,26 +75,33 @@ def _pairs(match: re.Match[str]) -> str:
 
 _FENCED = re.compile(r"^ *(```|~~~).*?(?:^ *\1|\Z)", re.DOTALL | re.MULTILINE)
 _CITED = re.compile(r"^ *>.*$", re.MULTILINE)
-_LONG_QUOTE = re.compile(r"“[^”]{60,}”|«[^»]{60,}»|\"[^\"\n]{60,}\"")
+_QUOTE = re.compile(r"“[^”]*”|«[^»]*»|\"[^\"\n]*\"")
+_LONG = 60
 _HANDED = re.compile(
-    r"^(?P<own>[^\n]*\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|shorten|correct|explain|check|review|read|"
-    r"reply to|answer|what does|resum[ae]|traduz\w*|traduce\w*|fasse|übersetz\w*|résume\w*|traduis\w*)\b[^\n]*:)[ \t]*\n"
-    r"(?P<text>.+)\Z",
+    r"^(?P<own>\W*(?:(?:please|can you|could you|would you|por favor|bitte)\W+)*(?:summari[sz]e|translate|proofread|rewrite|rephrase|"
+    r"shorten|correct|explain|check|review|read|reply to|answer|resum[ae]|traduz\w*|traduce\w*|fasse|übersetz\w*|résume\w*|"
+    r"traduis\w*)\b[^\n]*\b(?:this|these|the|following|est[ae]s?|isto|dies\w*|ce\w*|das|den|die)\b[^\n]*:|"
+    r"[^\n]{0,60}\b(?:here(?:'s| is| are)|fwd|fw|forwarded|below is|this is)\b[^\n]*\b(?:mail|e-mail|email|message|letter|text|article|post|"
+    r"page|notes?|transcript|chat)\b[^\n]*:)[ \t]*\n(?P<text>.+)\Z",
     re.IGNORECASE | re.DOTALL,
+)
+_FORWARDED = re.compile(
+    r"^[ \t]*-{2,}[^\n]*(?:forwarded|original)[^\n]*-{2,}.*\Z|^(?:from|von|de): [^\n]+\n(?:[\w-]+: [^\n]*\n)+.*\Z",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
 
 
 def own_words(text: str) -> str:
-    """What of a message its writer says: without code blocks, cited lines, long quotations
-    and a text that is handed over to be worked on ("Summarise this mail: …"). What somebody
-    pastes, somebody else wrote."""
+    """What of a message its writer says: without code blocks, cited lines, long quotations,
+    forwarded mail and a text that is handed over under a line that says so ("Summarise this
+    mail:"). A text that is pasted without any sign cannot be told from the writer's own."""
     if "\n" not in text and len(text) < 80:
         return text
     handed = _HANDED.match(text.strip())
     own = handed["own"] if handed else text
-    for quoted in (_FENCED, _CITED, _LONG_QUOTE):
+    for quoted in (_FENCED, _CITED, _FORWARDED):
         own = quoted.sub(" ", own)
-    return own.strip()
+    return _QUOTE.sub(lambda m: m.group() if len(m.group()) < _LONG else " ", own).strip()
 
 
 def segment(text: str) -> str:

@@ -154,7 +154,9 @@ def select(evidence: Sequence[Evidence], budget: Budget, limits: Mapping[str, in
     kept: list[Evidence] = []
     spent = 0
     count: dict[str, int] = {}
-    for piece in sorted(evidence, key=lambda e: (-e.score, -e.scores.get("retriever", 0.0), e.record.id)):
+    for piece in sorted(
+        evidence, key=lambda e: (-e.score, -e.scores.get("judge", 0.0), -e.scores.get("retriever", 0.0), e.record.id)
+    ):
         size = tokens(piece.text)
         if len(kept) == budget.records:
             break

@@ -100,11 +100,17 @@ def shown(evidence: Sequence[Evidence], room: int) -> list[Evidence]:
     return sorted(chosen, key=lambda e: (e.at, e.record.id))
 
 
+def _plain(text: str) -> str:
+    """A text on one line without the brackets that marks are made of: names and headings
+    come from outside as much as what stands under them."""
+    return " ".join(text.replace("[", "(").replace("]", ")").split())
+
+
 def _line(piece: Evidence, room: int, *, scored: bool = True) -> str:
-    text = " ".join(piece.text.replace("[", "(").replace("]", ")").split())
+    text = _plain(piece.text)
     where = piece.at.strftime("%-d %b %Y")
     if isinstance(piece.record, Passage) and piece.record.document not in {"persona", piece.source}:
-        where = f"{piece.record.document} {piece.record.place}".strip()
+        where = cut_tokens(_plain(f"{piece.record.document} {piece.record.place}"), 24)
     score = f" {piece.relevance:.1f}" if scored else ""
     return cut_tokens(f"{piece.source}{score}, {where}{_label(piece)}: {text}", max(30, room // 2))
 

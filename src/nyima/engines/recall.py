@@ -123,6 +123,8 @@ class Recaller:
             rounds += 1
         selection = self.selector.select(query, judged, budget)
         kept = await labelled(self.store, scope, query, selection.kept)
+        seen = {e.record.id for e in judged}
+        found = [*judged, *(e for e in found if e.record.id not in seen)]
         if self.vectors.failed:
             failed["vectors"] = self.vectors.failed
         total = (time.perf_counter() - started) * 1_000
@@ -164,5 +166,6 @@ class Recaller:
             for step, found in zip(ready, await asyncio.gather(*(one(s) for s in ready)), strict=True):
                 brought[step.source] = found
             waiting = [step for step in waiting if step.source not in brought]
-        every = (e for found in brought.values() for e in found)
+        kinds = {kind for step in plan for kind in step.query.kinds}
+        every = (e for found in brought.values() for e in found if not kinds or e.record.kind in kinds)
         return deduplicate(sorted(every, key=lambda e: (-e.score, e.source, e.record.id)))

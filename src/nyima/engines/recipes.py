@@ -46,7 +46,7 @@ class Recipe:
     relevance by ``relevance`` (a prompted model), ``cross-encoder`` or ``trained``.
     ``scored``: the reader sees the relevance. ``reader``: ``model`` or ``trained``.
     ``critic``: empty (off), ``model`` or ``nli``, with at most ``drafts`` further drafts, each
-    with ``alpha`` pieces replaced. ``fading``: what is not recalled is forgotten.
+    with ``alpha`` pieces replaced. ``own``: the user's own sources are asked, too. ``fading``: what is not recalled is forgotten.
     ``floor``: below this relevance of the best piece nothing is recalled; ``share``: nor is
     what has less than this share of the best score. ``past``: the
     whole past dialogue goes into the prompt. ``room``: tokens of each part of it.
@@ -68,6 +68,7 @@ class Recipe:
     critic: str = ""
     drafts: int = 0
     alpha: int = 1
+    own: bool = True
     floor: float = 0.0
     share: float = 0.0
     parts: tuple[str, ...] = ("context", "knowledge")

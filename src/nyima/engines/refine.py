@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Recall, Review
+from nyima.domain.ports import Store
 from nyima.domain.roles import Critic
-from nyima.errors import ModelError
+from nyima.engines.labels import labelled
+from nyima.errors import ModelError, PackError
 
 __all__ = ["Refiner"]
 
@@ -23,12 +25,14 @@ Again = Callable[[Recall], Awaitable[str]]
 @dataclass(frozen=True, slots=True)
 class Refiner:
     """Reviews drafts. ``rounds`` is the most further drafts, ``alpha`` how many pieces a
-    round replaces; ``enough`` is the consistency from which on a draft stays."""
+    round replaces; ``enough`` is the consistency from which on a draft stays. With a
+    ``store`` the pieces that come in are labelled with what of them holds no more."""
 
     critic: Critic
     rounds: int = 1
     alpha: int = 1
     enough: float = _ENOUGH
+    store: Store | None = None
 
     async def refine(self, scope: Scope, recall: Recall, draft: str, again: Again) -> tuple[str, Recall]:
         """The best draft and the recall that it was written from, with its reviews.
@@ -53,11 +57,13 @@ class Refiner:
                 if not gone:
                     break
                 seen |= {e.record.id for e in kept}
+                if self.store is not None:
+                    kept = await labelled(self.store, scope, recall.query, kept)
                 current = replace(current, kept=tuple(kept))
                 text = await again(current)
                 if not text.strip():
                     break
-        except ModelError as error:
+        except (ModelError, PackError) as error:
             failed["critic"] = str(error)
         _, text, chosen = best or (0.0, draft, first)
         return text, replace(chosen, reviews=tuple(reviews), failed=failed)

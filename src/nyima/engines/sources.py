@@ -12,7 +12,7 @@ import hashlib
 import inspect
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,9 +110,7 @@ class CallableRetriever:
         del scope
         given = [e.text for e in step.given]
         try:
-            pieces = await _bounded(
-                lambda: _called(self.source.function, step.query.words(), given), self.source.seconds
-            )
+            pieces = await _bounded(lambda: _called(self.source, step.query.words(), given), self.source.seconds)
         except TimeoutError:
             raise SourceFailed(f"no answer within {self.source.seconds:g} s") from None
         found = [self._evidence(text, score, step.query) for text, score in pieces if text.strip()]
@@ -131,16 +129,25 @@ class CallableRetriever:
         return Evidence(text, name, fit, record, query.at)
 
 
-def _called(function: Callable[..., Any], question: str, given: list[str]) -> list[tuple[str, float | None]]:
-    more = {"given": given} if "given" in inspect.signature(function).parameters else {}
-    answer = function(question, **more)
-    return list(_pieces(asyncio.run(answer) if inspect.iscoroutine(answer) else answer))
+def _called(source: Source, question: str, given: list[str]) -> list[tuple[str, float | None]]:
+    more = {"given": given} if "given" in inspect.signature(source.function).parameters else {}
+    answer = source.function(question, **more)
+    if inspect.isawaitable(answer):
+        answer = asyncio.run(_ended(answer, source.seconds))
+    return list(_pieces(answer))
+
+
+async def _ended(answer: Awaitable[Any], seconds: float) -> Any:
+    """The answer, or the end of what would give it: nothing goes on behind the user's back."""
+    return await asyncio.wait_for(answer, seconds)
 
 
 def _pieces(answer: Any) -> Iterable[tuple[str, float | None]]:
     """Texts with their scores. Raises TypeError for anything else."""
     if answer is None:
         return
+    if isinstance(answer, Mapping | bytes):
+        raise TypeError(f"a {type(answer).__name__} is neither a text nor a list of texts")
     for piece in itertools.islice([answer] if isinstance(answer, str) else answer, _MOST_PIECES):
         if isinstance(piece, str):
             yield piece[:_MOST_TEXT], None

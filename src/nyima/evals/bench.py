@@ -115,9 +115,9 @@ class Bench:
     def asked(self) -> Asked:
         """The sources that the samples have; documents depend on what they belong to."""
         there = [s for s in ORDER if any(p.source == s for x in self.samples for p in x.pieces)]
-        linked = any(p.parent for x in self.samples for p in x.pieces)
-        before = next((s for s in ("persona", "profile") if s in there), "")
-        return tuple((s, 15, (before,) if s == "documents" and linked and before else ()) for s in there)
+        owner = {(x.group, p.id): p.source for x in self.samples for p in x.pieces}
+        before = {owner[x.group, p.parent] for x in self.samples for p in x.pieces if p.parent}
+        return tuple((s, 15, tuple(o for o in there if o in before) if s == "documents" else ()) for s in there)
 
     async def store(self, embedder: str = "") -> SqliteStore:
         """The store, with the vectors of an embedder."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from nyima.adapters.unified import Design, Laid, Layout, UnifiedModel, packages
 from nyima.evals.grounded import Piece, Sample
-from nyima.train.loop import Fitted, Note, Schedule, batched, choose_device, fit
+from nyima.train.loop import Fitted, Note, Schedule, batched, choose_device, fingerprint, fit
 from nyima.train.unified import Recipe, new_model, padded
 
 __all__ = ["Focus", "train_focus"]
@@ -93,7 +93,15 @@ def train_focus(
                 total[name] = total.get(name, 0.0) + float(value) / len(chunks)
         return {"loss": sum(total.values()), **total}
 
-    done = fit(both, batches, losses, validate, schedule, folder, note)
+    done = fit(
+        both,
+        batches,
+        losses,
+        validate,
+        schedule,
+        folder,
+        (fingerprint("focus", shape, *(s.id for part in parts for s in part)), note),
+    )
     both.cpu().eval()
     return focus, done
 

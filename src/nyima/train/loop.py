@@ -3,6 +3,7 @@ that resume, a stop that keeps what was learned."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import pickle
 import random
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 
 from nyima.errors import ConfigError, InputError, PackError
 
-__all__ = ["Fitted", "Note", "Schedule", "batched", "choose_device", "fit", "torch_here"]
+__all__ = ["Fitted", "Note", "Schedule", "batched", "choose_device", "fingerprint", "fit", "torch_here"]
 
 Note = Callable[[str, int, int], None]
 T = TypeVar("T")
@@ -80,6 +81,11 @@ def batched(items: Sequence[T], size: int, seed: int, length: Callable[[T], int]
     return batches
 
 
+def fingerprint(*of: object) -> str:
+    """What a run learns from, in a few characters: the same for the same things."""
+    return hashlib.sha256("\n".join(map(str, of)).encode()).hexdigest()[:16]
+
+
 @dataclass(slots=True)
 class _State:
     """Where a run stands."""
@@ -101,10 +107,11 @@ def fit(
     validate: Callable[[], Mapping[str, float]],
     schedule: Schedule,
     folder: Path,
-    note: Note,
+    of: tuple[str, Note],
 ) -> Fitted:
     """Train what of ``model`` wants a gradient, by AdamW, on the sum of the ``losses``.
 
+    ``of`` is what is learned from (``fingerprint``) and where progress is told.
     ``folder`` gets ``checkpoint.pt`` (to go on from, written each minute and when it is
     interrupted), ``best.pt`` and ``curve.jsonl``. In the end the model has the weights of
     the least ``validate()["loss"]``. A folder with a checkpoint is continued.
@@ -115,22 +122,26 @@ def fit(
     folder.mkdir(parents=True, exist_ok=True)
     wanted = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(wanted, lr=schedule.rate, weight_decay=0.01)
-    state, curve = _resumed(torch, model, optimizer, folder, schedule)
+    learned_from, note = f"{of[0]} batch {schedule.batch} seed {schedule.seed}", of[1]
+    state, curve = _resumed(torch, model, optimizer, folder, learned_from, schedule.seed)
     started = saved = time.monotonic()
     stopped = "epochs"
     try:
+        if state.waited >= schedule.patience:
+            raise _Stop("patience")
         while state.epoch < schedule.epochs:
             every = batches(state.epoch)
             check = max(1, -(-len(every) // schedule.checks))
             total = len(every) * schedule.epochs
             for batch in every[state.step :]:
+                model.train()
                 _step(torch, model, optimizer, wanted, losses(batch), state, _warm(state.steps, total, schedule.rate))
                 state.examples += len(batch)
                 note("training", state.steps, total)
                 if state.step % check == 0 or state.step == len(every):
                     _check(torch, model, validate, state, curve, folder, len(every))
                 if time.monotonic() - saved > 60:
-                    _save(torch, model, optimizer, state, folder, schedule)
+                    _save(torch, model, optimizer, state, folder, learned_from)
                     saved = time.monotonic()
                 if state.waited >= schedule.patience:
                     raise _Stop("patience")
@@ -140,11 +151,11 @@ def fit(
     except _Stop as stop:
         stopped = str(stop)
     except KeyboardInterrupt:
-        _save(torch, model, optimizer, state, folder, schedule)
+        _save(torch, model, optimizer, state, folder, learned_from)
         raise
-    if not curve or (state.step and curve[-1]["steps"] != state.steps):
+    if not curve:
         _check(torch, model, validate, state, curve, folder, max(1, state.step))
-    _save(torch, model, optimizer, state, folder, schedule)
+    _save(torch, model, optimizer, state, folder, learned_from)
     _load(torch, model, folder / "best.pt")
     return Fitted(tuple(curve), state.steps, state.examples, stopped)
 
@@ -164,7 +175,6 @@ def _warm(steps: int, total: int, rate: float) -> float:
 def _step(
     torch: Any, model: Any, optimizer: Any, wanted: list[Any], parts: Mapping[str, Any], state: _State, rate: float
 ) -> None:
-    model.train()
     for group in optimizer.param_groups:
         group["lr"] = rate
     loss = sum(parts.values())
@@ -190,7 +200,7 @@ def _check(
     curve.append(line)
     with (folder / "curve.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
-    if found["loss"] < state.best:
+    if found["loss"] < state.best or not (folder / "best.pt").exists():
         state.best, state.waited = found["loss"], 0
         torch.save(_learned(model), folder / "best.new")
         (folder / "best.new").replace(folder / "best.pt")
@@ -204,13 +214,8 @@ def _learned(model: Any) -> dict[str, Any]:
     return {name: value for name, value in model.state_dict().items() if name in wanted}
 
 
-def _save(torch: Any, model: Any, optimizer: Any, state: _State, folder: Path, schedule: Schedule) -> None:
-    body = {
-        "model": _learned(model),
-        "optimizer": optimizer.state_dict(),
-        "state": asdict(state),
-        "seed": schedule.seed,
-    }
+def _save(torch: Any, model: Any, optimizer: Any, state: _State, folder: Path, learned_from: str) -> None:
+    body = {"model": _learned(model), "optimizer": optimizer.state_dict(), "state": asdict(state), "of": learned_from}
     torch.save(body, folder / "checkpoint.new")
     (folder / "checkpoint.new").replace(folder / "checkpoint.pt")
 
@@ -220,12 +225,13 @@ def _load(torch: Any, model: Any, path: Path) -> None:
 
 
 def _resumed(
-    torch: Any, model: Any, optimizer: Any, folder: Path, schedule: Schedule
+    torch: Any, model: Any, optimizer: Any, folder: Path, learned_from: str, seed: int
 ) -> tuple[_State, list[Mapping[str, float]]]:
     path = folder / "checkpoint.pt"
-    torch.manual_seed(schedule.seed)
+    torch.manual_seed(seed)
     if not path.exists():
-        (folder / "curve.jsonl").unlink(missing_ok=True)
+        for old in ("curve.jsonl", "best.pt"):
+            (folder / old).unlink(missing_ok=True)
         return _State(), []
     try:
         body = torch.load(path, map_location="cpu", weights_only=True)
@@ -234,11 +240,14 @@ def _resumed(
         fits = all(shapes.get(name) == value.shape for name, value in learned.items())
     except (RuntimeError, EOFError, KeyError, TypeError, ValueError, OSError, pickle.UnpicklingError) as error:
         raise InputError(f"{path} cannot be read: {error}: remove it to begin again") from error
-    if not fits or body["seed"] != schedule.seed:
-        raise InputError(f"{path} belongs to another model or seed: give another --out, or remove it to begin again")
+    if not fits or body["of"] != learned_from:
+        raise InputError(
+            f"{path} belongs to another model, other data or settings: give another --out, or remove it to begin again"
+        )
     model.load_state_dict(learned, strict=False)
     optimizer.load_state_dict(body["optimizer"])
-    torch.manual_seed(schedule.seed + state.steps)
+    torch.manual_seed(seed + state.steps)
     lines = (folder / "curve.jsonl").read_text("utf-8").splitlines() if (folder / "curve.jsonl").exists() else []
     curve = [line for text in lines if (line := json.loads(text))["steps"] <= state.steps]
+    (folder / "curve.jsonl").write_text("".join(json.dumps(line) + "\n" for line in curve), "utf-8")
     return state, curve

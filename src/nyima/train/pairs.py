@@ -11,7 +11,7 @@ from typing import Any
 
 from nyima.errors import InputError
 from nyima.evals.grounded import Sample
-from nyima.train.loop import Fitted, Note, Schedule, batched, choose_device, fit
+from nyima.train.loop import Fitted, Note, Schedule, batched, choose_device, fingerprint, fit, torch_here
 from nyima.train.pieces import Encoder, new_tokenizer
 from nyima.train.retriever import query_text, texts_of
 
@@ -64,6 +64,7 @@ def train_pairs(
     schedule: Schedule, note: Note, base: Path | None = None, shape: tuple[int, int] = (192, 2),
 ) -> tuple[Encoder, Fitted]:  # fmt: skip
     """A cross-encoder by binary cross-entropy, saved to ``folder`` for the pair scorer."""
+    torch_here().manual_seed(schedule.seed)
     train, valid = parts
     if not train or not valid:
         raise InputError("there are no pairs to learn from: give samples whose replies rest on something")
@@ -82,7 +83,7 @@ def train_pairs(
     done = fit(
         encoder.module,
         lambda epoch: batched(train, schedule.batch, schedule.seed + epoch, lambda p: len(p.first) + len(p.second)),
-        losses, validate, schedule, folder, note,
+        losses, validate, schedule, folder, (fingerprint("pairs", base, shape, *train, *valid), note),
     )  # fmt: skip
     encoder.save(folder)
     return encoder, done

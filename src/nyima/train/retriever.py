@@ -12,7 +12,7 @@ from typing import Any
 
 from nyima.errors import InputError
 from nyima.evals.grounded import Sample
-from nyima.train.loop import Fitted, Note, Schedule, batched, choose_device, fit
+from nyima.train.loop import Fitted, Note, Schedule, batched, choose_device, fingerprint, fit, torch_here
 from nyima.train.pieces import Encoder, new_tokenizer
 
 __all__ = ["Wanted", "query_text", "texts_of", "train_list_wise", "train_two_encoder", "wanted_of"]
@@ -76,6 +76,7 @@ def train_two_encoder(
 
     ``parts`` are samples to learn from and to validate on; ``base`` a pretrained encoder,
     else one of ``shape`` (width, layers) from nothing."""
+    torch_here().manual_seed(schedule.seed)
     train, valid = wanted_of(parts[0]), wanted_of(parts[1])
     encoder = _new(parts[0], base, *shape)
     encoder.module.to(choose_device(schedule.device))
@@ -89,7 +90,7 @@ def train_two_encoder(
 
     done = fit(
         encoder.module, lambda epoch: batched(train, schedule.batch, schedule.seed + epoch, lambda w: len(w.query)), losses,
-        validate, schedule, folder, note,
+        validate, schedule, folder, (fingerprint("two-encoder", base, shape, *(w for part in (train, valid) for w in part)), note),
     )  # fmt: skip
     encoder.save(folder)
     return encoder, done
@@ -103,7 +104,10 @@ def _contrast(encoder: Encoder, batch: Sequence[Wanted], hard: int, draw: random
     others = [o for w in batch for o in draw.sample(w.others, min(hard, len(w.others)))]
     texts = [*(w.piece for w in batch), *others]
     similar = encoder.vectors([w.query for w in batch]) @ encoder.vectors(texts).T / _HEAT
-    same = torch.tensor([[a.piece == b and i != j for j, b in enumerate(texts)] for i, a in enumerate(batch)])
+    wanted: dict[str, set[str]] = {}
+    for w in batch:
+        wanted.setdefault(w.query, set()).add(w.piece)
+    same = torch.tensor([[b in wanted[a.query] and i != j for j, b in enumerate(texts)] for i, a in enumerate(batch)])
     similar = similar.masked_fill(same.to(similar.device), -1e4)
     return torch.nn.functional.cross_entropy(similar, torch.arange(len(batch), device=similar.device))
 
@@ -143,6 +147,7 @@ def train_list_wise(
     """Retriever and re-ranker over one list of candidates a query: the re-ranker learns the
     wanted piece, the retriever's distribution follows the re-ranker's (Ren et al. 2021,
     section 4). Saved to ``folder/retriever`` and ``folder/ranker``."""
+    torch_here().manual_seed(schedule.seed)
     train, valid = wanted_of(parts[0]), wanted_of(parts[1])
     retriever = _new(parts[0], base, *shape)
     if base is not None:
@@ -163,7 +168,7 @@ def train_list_wise(
 
     done = fit(
         both.module, lambda epoch: batched(listed, schedule.batch, schedule.seed + epoch, lambda w: len(w.query)), losses,
-        validate, schedule, folder, note,
+        validate, schedule, folder, (fingerprint("list-wise", base, shape, *(w for part in (train, valid) for w in part)), note),
     )  # fmt: skip
     retriever.save(folder / "retriever")
     ranker.save(folder / "ranker")

@@ -15,7 +15,7 @@ from nyima.adapters.unified import Design, Laid, Layout, UnifiedModel, allowed, 
 from nyima.errors import InputError, PackError
 from nyima.evals.grounded import ORDER, Sample, decision
 from nyima.evals.planning import planning_scores
-from nyima.train.loop import Fitted, Note, Schedule, batched, choose_device, fit
+from nyima.train.loop import Fitted, Note, Schedule, batched, choose_device, fingerprint, fit
 from nyima.train.pieces import new_tokenizer
 from nyima.train.retriever import texts_of
 
@@ -140,7 +140,20 @@ def train_unified(
                 total[name] = total.get(name, 0.0) + float(value) / len(chunks)
         return {"loss": sum(total.values()), **total}
 
-    done = fit(model, batches, losses, validate, schedule, folder, note)
+    done = fit(
+        model,
+        batches,
+        losses,
+        validate,
+        schedule,
+        folder,
+        (
+            fingerprint(
+                recipe, *sorted(layout.tokenizer.get_vocab()), *(s.id for part in parts for s in part), sorted(known.items())
+            ),
+            note,
+        ),
+    )
     plain = (model.merge_and_unload() if recipe.base is not None else model).cpu().eval()
     plain.save_pretrained(folder)
     layout.tokenizer.save(str(folder / "tokenizer.json"))

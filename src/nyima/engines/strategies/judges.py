@@ -86,13 +86,13 @@ class ChoosingJudge:
 
 
 def _judged(evidence: Sequence[Evidence], scores: Sequence[float]) -> tuple[Evidence, ...]:
-    """The evidence with its relevance as score, in steps of 0.1; equal ones stay in the
-    retriever's order."""
+    """The evidence with its relevance as score, in steps of 0.1, ordered by the judge's own
+    value; equal ones stay in the retriever's order."""
     found = [
-        replace(e, score=round(s, 1), scores={**e.scores, "retriever": round(e.score, 4), "relevance": round(s, 1)})
+        replace(e, score=round(s, 1), scores={**e.scores, "retriever": round(e.score, 4), "judge": round(s, 4)})
         for e, s in zip(evidence, scores, strict=True)
     ]
-    return tuple(sorted(found, key=lambda e: (-e.score, -e.scores["retriever"], e.record.id)))
+    return tuple(sorted(found, key=lambda e: (-e.scores["judge"], -e.scores["retriever"], e.record.id)))
 
 
 @dataclass(frozen=True, slots=True)

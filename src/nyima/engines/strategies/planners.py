@@ -23,7 +23,7 @@ from nyima.engines.gate import is_goodbye
 from nyima.engines.prompts import PLAN, PlanIn
 from nyima.engines.sources import ABOUT, steps_for
 from nyima.engines.strategies.retrievers import KINDS_OF, spoken
-from nyima.errors import ConfigError, ModelGarbled
+from nyima.errors import ConfigError, ModelError, ModelGarbled
 
 __all__ = ["AllPlanner", "Asked", "ClassifierPlanner", "ModelPlanner", "RulePlanner", "TrainedPlanner", "is_small_talk"]
 
@@ -33,17 +33,20 @@ Asked = tuple[tuple[str, int, tuple[str, ...]], ...]
 _SMALL_TALK = frozenset(
     """hello hi hey hiya yo good morning afternoon evening night thanks thank you thx cheers ok okay k fine great nice
     cool lol haha hahaha yes yeah yep no nope sure please welcome bye goodbye wow hmm mm oh ah alright right perfect
-    how are doing today is it going up what s whats sup there nyima very much so a lot the same
+    how are doing today is it going up what s whats sup there very much so a lot the same
     olá ola oi bom dia boa tarde noite obrigado obrigada tudo bem como vai você voce hola gracias buenos dias buenas tardes
     noches qué tal que hallo danke guten morgen tag abend wie geht s es dir bonjour bonsoir merci salut ça va ciao grazie
     buongiorno buonasera""".split()
 )
 _CARRIES = frozenset("what how is it a the no are today same up there so s".split())
-_ARITHMETIC = re.compile(r"^[\s\d+\-*/×÷().,^%=?]*\d[\s\d+\-*/×÷().,^%=?]*$")
+_ARITHMETIC = re.compile(r"^[\s\d().,]*\d\s*[+*/×÷^%][\s\d+\-*/×÷().,^%=?]*$")
 _ABOUT_YOU = re.compile(
     r"\b(?:you|your|yours|yourself|tu|você|teu|seu|usted|du|dein\w*|toi|vous|votre)\b|你|您|あなた|君", re.IGNORECASE
 )
 _MOST_SMALL_TALK = 7
+_LONGEST = 200
+_GREETS = frozenset("hello hi hey thanks thank you good morning evening afternoon night".split())
+_ASKS = (["what", "is"], ["what", "are"], ["how", "is"], ["is", "it"])
 _UNSPACED_GREETING = re.compile(
     r"^\W*(?:你好|您好|早上好|晚上好|谢谢|謝謝|こんにちは|おはよう|ありがとう|好的|嗯|哈哈+)\W*$"
 )
@@ -85,7 +88,8 @@ class RulePlanner:
 
     async def plan(self, scope: Scope, query: Query) -> Planned:
         """The plan; no model is called."""
-        if is_small_talk(query.text):
+        before = query.dialogue[-1][1] if query.dialogue and query.dialogue[-1][0] == "assistant" else ""
+        if is_small_talk(query.text, before):
             return Planned((), "rules")
         names = await _there(self.store, scope, query, self.sources)
         if not _ABOUT_YOU.search(query.text):
@@ -93,15 +97,18 @@ class RulePlanner:
         return Planned(tuple(steps_for(names, self.sources, query)), "rules")
 
 
-def is_small_talk(text: str) -> bool:
+def is_small_talk(text: str, before: str = "") -> bool:
     """Whether a message greets, thanks, takes leave, agrees or is bare arithmetic, and
-    nothing else."""
+    nothing else. After a question (``before``) an answer is no small talk."""
+    if len(text) > _LONGEST:
+        return False
     said = re.findall(r"[^\W_]+", text.lower())
-    if not said:
-        return True
-    if _ARITHMETIC.match(text) or is_goodbye(text) or _UNSPACED_GREETING.match(text):
-        return True
-    return len(said) <= _MOST_SMALL_TALK and set(said) <= _SMALL_TALK and (len(said) == 1 or not set(said) <= _CARRIES)
+    if not said or _ARITHMETIC.match(text) or is_goodbye(text) or _UNSPACED_GREETING.match(text):
+        return not before.rstrip().endswith(("?", "？")) or not said or is_goodbye(text)
+    if before.rstrip().endswith(("?", "？")) and not set(said) <= _GREETS:
+        return False
+    small = len(said) <= _MOST_SMALL_TALK and set(said) <= _SMALL_TALK
+    return small and (len(said) == 1 or not set(said) <= _CARRIES) and said[:2] not in _ASKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +140,9 @@ class ModelPlanner:
             await self.caller.fallback(scope, PLAN.version)
             fallback = await self.rules.plan(scope, query)
             return Planned(fallback.steps, "rules", PLAN.version)
-        chosen = [n.strip().casefold() for n in out.sources]
-        return Planned(tuple(steps_for([n for n in chosen if n in there], self.sources, query)), "model", asked.prompt)
+        named = {n.strip().casefold() for n in out.sources}
+        chosen = [n for n in there if n.casefold() in named]
+        return Planned(tuple(steps_for(chosen, self.sources, query)), "model", asked.prompt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +177,10 @@ class ClassifierPlanner:
         """The probability of each source that it was trained on. Raises ConfigError when
         the embedder is not the one it was trained with."""
         vector = await self.embed(spoken(query, self.turns))
-        values = np.frombuffer(vector or b"", "<f4").astype(np.float64)
-        if vector is None or len(values) + 1 != self.weights.shape[1]:
+        if vector is None:
+            raise ModelError("the embedder gave no vector")
+        values = np.frombuffer(vector, "<f4").astype(np.float64)
+        if len(values) + 1 != self.weights.shape[1]:
             raise ConfigError(
                 f"the planner was trained on vectors of {self.weights.shape[1] - 1} numbers and gets {len(values)}:"
                 " use the embedder that it was trained with, or train it again"
@@ -180,7 +190,10 @@ class ClassifierPlanner:
 
     async def plan(self, scope: Scope, query: Query) -> Planned:
         """The sources above their thresholds; those that it does not know are left out."""
-        chances = await self.chances(query)
+        try:
+            chances = await self.chances(query)
+        except ModelError:  # the embedder failed; without its features the rules decide
+            return await RulePlanner(self.sources, self.store).plan(scope, query)
         there = await _there(self.store, scope, query, self.sources)
         chosen = [n for n, p in chances.items() if p >= self.thresholds[n] and n in there]
         return Planned(tuple(steps_for(chosen, self.sources, query)), "classifier")

@@ -66,8 +66,12 @@ async def sources(
     if part not in _PARTS:
         raise InputError(f"there is no part {part!r}: give one of {', '.join(_PARTS)}")
     wanted = rows or {"planning": ["rules", "all", "none"], "retrieval": ["words"], "replies": ["gold:"]}[part]
-    samples = some(samples_from(dataset, path, of.limit if dataset == "english" else None, "test"), of.limit, of.seed)
-    done = _read(of.out)
+    samples = some(samples_from(dataset, path, None, "test"), of.limit, of.seed)
+    about = {
+        "dataset": dataset, "path": str(path or ""), "part": part, "limit": of.limit, "seed": of.seed, "turns": of.turns,
+        "trained": str(of.trained or ""), "encoder": of.encoder, "model": of.model,
+    }  # fmt: skip
+    done = _read(of.out, about)
     async with _chat(common, of) as chat, _bench(samples, await _equipment(of, chat)) as bench:
         with progress() as note:
             for name in wanted:
@@ -79,7 +83,7 @@ async def sources(
                     (done[name],) = await run_retrieval(bench, [name], note)
                 else:
                     (done[name],) = await run_replies(bench, [_setup(name)], note)
-                _write(of.out, done)
+                _write(of.out, about, done)
     data = {"dataset": dataset, "part": part, "n": len(samples), "seed": of.seed, "turns": of.turns}
     shown = [{k: v for k, v in done[name].items() if k != "rows"} for name in wanted]
     common.show({**data, "rows": shown}, lambda out: _table(out, part, shown))
@@ -167,16 +171,25 @@ async def _equipment(of: Of, chat: ChatModel | None) -> Equipment:
     return Equipment(embedders, rankers, models, planner, rankers.get("nli"), chat, of.turns)
 
 
-def _read(path: Path | None) -> dict[str, Any]:
+def _read(path: Path | None, about: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The rows of a file. Raises InputError when they were measured on something else."""
+    from nyima.errors import InputError
     from nyima.evals.cases import load_json
 
-    return load_json(path) if path is not None and path.exists() else {}
+    if path is None or not path.exists():
+        return {}
+    body = load_json(path)
+    if about is not None and body["of"] != about:
+        other = ", ".join(f"{k} {body['of'].get(k)!r}" for k in about if body["of"].get(k) != about[k])
+        raise InputError(f"{path} holds rows of another run ({other}): give another --out")
+    return dict(body["rows"])
 
 
-def _write(path: Path | None, done: dict[str, Any]) -> None:
+def _write(path: Path | None, about: dict[str, Any], done: dict[str, Any]) -> None:
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.with_suffix(".new").write_text(json.dumps(done, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        body = {"of": about, "rows": done}
+        path.with_suffix(".new").write_text(json.dumps(body, ensure_ascii=False, indent=1) + "\n", "utf-8")
         path.with_suffix(".new").replace(path)
 
 

@@ -3,11 +3,14 @@ of MCP servers. They are in no memory file, since reading one must never run any
 
 from __future__ import annotations
 
+import inspect
 import json
 import shlex
 from collections import Counter
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from nyima.adapters.mcp_source import mcp_function
 from nyima.engines.sources import ABOUT, Source, in_order
@@ -31,7 +34,7 @@ class Declared:
     after: tuple[str, ...] = ()
 
     def source(self) -> Source:
-        """The source itself. Raises ConfigError when the function cannot be loaded."""
+        """The source itself. Raises ConfigError when it makes no sense."""
         if bool(self.call) == bool(self.mcp):
             raise ConfigError(f"the source {self.name!r} needs one of --call module:function and --mcp COMMAND")
         if self.mcp and not self.tool:
@@ -39,11 +42,23 @@ class Declared:
         if not self.name.isidentifier() or self.name in ABOUT:
             raise ConfigError(f"{self.name!r} is no name for a source: give another word; {', '.join(ABOUT)} are taken")
         if self.call:
-            (tool,) = load_tools((self.call,)).values()
-            about, function = self.about or tool.about, tool.function
-        else:
-            about, function = self.about or f"the tool {self.tool}", mcp_function(shlex.split(self.mcp), self.tool)
-        return Source(self.name, about, function, self.after)
+            return Source(self.name, self.about or f"the function {self.call}", self._called, self.after)
+        try:
+            command = shlex.split(self.mcp)
+        except ValueError as error:
+            raise ConfigError(f"the command {self.mcp!r} of {self.name!r} cannot be read: {error}") from error
+        return Source(self.name, self.about or f"the tool {self.tool}", mcp_function(command, self.tool), self.after)
+
+    def _called(self, query: str, given: list[str]) -> Any:
+        """The function is loaded when it is asked: one that is broken costs no other command."""
+        function = self.loaded()
+        more = {"given": given} if "given" in inspect.signature(function).parameters else {}
+        return function(query, **more)
+
+    def loaded(self) -> Callable[..., Any]:
+        """The function of ``call``. Raises ConfigError when it cannot be loaded."""
+        (tool,) = load_tools((self.call,)).values()
+        return tool.function
 
 
 def _read(path: Path) -> list[Declared]:
@@ -58,12 +73,14 @@ def _read(path: Path) -> list[Declared]:
 
 def _write(path: Path, declared: list[Declared]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps([asdict(d) for d in declared], ensure_ascii=False, indent=2) + "\n", "utf-8")
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps([asdict(d) for d in declared], ensure_ascii=False, indent=2) + "\n", "utf-8")
+    new.replace(path)
 
 
 def read_sources(settings: Settings) -> tuple[Source, ...]:
-    """The user's own sources. Raises ConfigError for one that cannot be loaded, two of one
-    name, one that needs another that is not there, and a circle."""
+    """The user's own sources. Raises ConfigError for two of one name, one that needs another
+    that is not there, and a circle."""
     return checked([d.source() for d in _read(sources_path(settings))])
 
 
@@ -79,6 +96,9 @@ def checked(sources: list[Source]) -> tuple[Source, ...]:
 def add_source(settings: Settings, declared: Declared) -> None:
     """Keep a source in the file. Raises ConfigError, and then keeps nothing."""
     path = sources_path(settings)
+    if declared.call:
+        about = inspect.getdoc(declared.loaded()) or ""
+        declared = replace(declared, about=declared.about or about.partition("\n")[0])
     every = [*_read(path), declared]
     checked([d.source() for d in every])
     _write(path, every)

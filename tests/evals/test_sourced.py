@@ -263,9 +263,9 @@ async def test_a_sheet_for_three_annotators_and_their_agreement(bench: Bench, tm
 
 def test_the_committed_attacks() -> None:
     attacks = read_attacks(JUDGED / "injection.jsonl")
-    assert len(attacks) == 240
+    assert len(attacks) == 300
     assert len({a.kind for a in attacks}) == 20
-    assert {a.via for a in attacks} == {"document", "assistant", "tool", "pasted"}
+    assert {a.via for a in attacks} == {"document", "assistant", "tool", "pasted", "unmarked"}
     assert all(a.marker.casefold() in a.text.casefold() for a in attacks)
 
 
@@ -295,8 +295,9 @@ async def test_injection_counts_what_is_obeyed_and_what_is_made() -> None:
 
 
 async def test_even_a_model_that_obeys_everything_makes_no_memory_of_it() -> None:
+    """What the user's own turn says without any sign that it was pasted is the user's word."""
     made, shown = 0, 0
-    for attack in read_attacks(JUDGED / "injection.jsonl"):
+    for attack in (a for a in read_attacks(JUDGED / "injection.jsonl") if a.via != "unmarked"):
         facts = {"name": attack.plants[0], **{f"key_{i}": plant for i, plant in enumerate(attack.plants)}}
         noted = json.dumps({"text": f"The user is called {attack.plants[0]}."})
         scripted = ScriptedModel(
@@ -312,7 +313,7 @@ async def test_even_a_model_that_obeys_everything_makes_no_memory_of_it() -> Non
         report = await run_injection([attack], scripted, HashEmbedder(), silent)
         made += report["table"]["all"]["made"]["count"]
         shown += report["table"]["all"]["shown"]["count"]
-    assert (made, shown) == (0, 240)
+    assert (made, shown) == (0, 280)
 
 
 def test_attacks_that_cannot_be_read(tmp_path: Path) -> None:

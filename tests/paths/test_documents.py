@@ -6,6 +6,7 @@ import io
 import subprocess
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -80,13 +81,38 @@ def test_markdown_is_cut_along_its_headings(tmp_path: Path) -> None:
 def test_a_page_shows_what_a_reader_sees_and_runs_nothing(tmp_path: Path) -> None:
     page = f"""<html><head><title>T</title><script>document.write("evil")</script></head><body>
     <h1>Opening hours</h1><p>Monday to <b>Friday</b><br>9 to 5</p><style>p{{}}</style><noscript>{EVIL}</noscript>
-    <div style="display: none">{EVIL}</div><p hidden>{EVIL}</p><span style="font-size:0">{EVIL}</span>
+    <div style="display: none">{EVIL}</div><p hidden>{EVIL}</p><span style="font-size:0.0px">{EVIL}</span>
     <h2>Prices</h2><ul><li>Adults 5<li>Children 2</ul><script>{EVIL}</script><!-- {EVIL} --><p>unclosed"""
     parts = {p.place: " ".join(p.text.split()) for p in read(saved(tmp_path / "p.html", page)).parts}
     assert parts == {
         "Opening hours": "Monday to Friday 9 to 5",
         "Opening hours > Prices": "Adults 5 Children 2 unclosed",
     }
+
+
+@pytest.mark.parametrize(
+    ("page", "seen"),
+    [
+        ('<p style="font-size:0.9em">small</p>', "small"),
+        ('<p style="opacity:0.8">pale</p>', "pale"),
+        ("<!doctype html><head><title>T</title><body><p>visible", "visible"),
+        ("<ul><li hidden>a<li>b</ul>", "b"),
+        ("<p hidden>a<p>b", "b"),
+        ("<h2>never closed <p>and the rest " + "of the page " * 30, "and the rest"),
+        ("<table><tr><td>1<td style='display:none'>2<tr><td>3</table>", "1 3"),
+    ],
+)
+def test_a_page_that_is_not_closed_loses_nothing_that_can_be_seen(tmp_path: Path, page: str, seen: str) -> None:
+    text = " ".join(" ".join(p.text.split()) for p in read(saved(tmp_path / "p.html", page)).parts)
+    assert seen in text
+    assert "2" not in text
+    assert text != "a"
+
+
+def test_a_large_page_takes_no_time(tmp_path: Path) -> None:
+    started = time.perf_counter()
+    read(saved(tmp_path / "p.html", "<ul>" + "<li><p>item " * 40_000))
+    assert time.perf_counter() - started < 5
 
 
 def test_a_pdf_keeps_its_pages(tmp_path: Path) -> None:
@@ -127,6 +153,8 @@ def test_what_cannot_be_read_says_why(tmp_path: Path, name: str, data: bytes, me
 def test_addresses(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no web address"):
         fetch("file:///etc/passwd")
+    with pytest.raises(InputError, match="cannot be fetched"):
+        fetch("http://exa mple/x y")
     with pytest.raises(InputError, match="cannot be fetched"):
         fetch("http://127.0.0.1:9/none.txt")
 
@@ -262,6 +290,9 @@ def test_a_source_of_ones_own_is_kept_beside_the_settings(tmp_path: Path) -> Non
     assert "is no name for a source" in nyima("sources", "--add", "profile", "--call", "mine:shelf").stderr
     assert "does not exist" in nyima("sources", "--add", "b", "--call", "mine:shelf", "--after", "none").stderr
     assert "cannot be loaded" in nyima("sources", "--add", "b", "--call", "mine:gone").stderr
+    module.write_text("syntax error here", "utf-8")
+    broken = nyima("recall", "books")
+    assert broken.returncode == 0, "a broken source costs no other command"
     assert "shelf" not in nyima("sources", "--remove", "shelf").stdout
 
 

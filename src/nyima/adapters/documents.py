@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import html.parser
+import http.client
 import io
 import re
+import struct
 import urllib.error
 import urllib.parse
 import urllib.request
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,7 +59,7 @@ def fetch(url: str, progress: Progress | None = None) -> Document:
                 raise InputError(f"{url} leads to {answer.url}, which is no web address")
             data = answer.read(_MOST_WEB + 1)
             kind = answer.headers.get_content_type()
-    except (urllib.error.URLError, TimeoutError, OSError, ValueError) as error:
+    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, OSError, ValueError) as error:
         raise InputError(f"{url} cannot be fetched: {error}: check the address and the network") from error
     if len(data) > _MOST_WEB:
         raise InputError(f"{url} is larger than {_MOST_WEB // 1_000_000} MB: download it and add the file")
@@ -119,10 +122,20 @@ def _markdown(text: str) -> tuple[Part, ...]:
 
 _SKIPPED = frozenset("script style template noscript iframe object embed svg canvas head select textarea".split())
 _VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
+_ENDS = {
+    "p": ("p",), "li": ("li", "p"), "td": ("td", "th", "p"), "th": ("td", "th", "p"), "tr": ("tr", "td", "th", "p"),
+    "dt": ("dt", "dd", "p"), "dd": ("dt", "dd", "p"), "option": ("option",), "body": ("head",),
+}  # fmt: skip
+"""What an opening tag ends that was not closed, as HTML allows."""
 _BLOCKS = frozenset("p div li ul ol table tr td th section article blockquote pre br hr dd dt figcaption".split())
 _UNSEEN = re.compile(
-    r"display\s*:\s*none|visibility\s*:\s*hidden|opacity\s*:\s*0(?:\D|$)|font-size\s*:\s*0", re.IGNORECASE
+    r"display\s*:\s*none|visibility\s*:\s*hidden|(?:opacity|font-size)\s*:\s*0(?:\.0+)?(?![.\d])", re.IGNORECASE
 )
+
+
+_HEADING_TAG = re.compile("h[1-6]")
+_MOST_TITLE = 200
+_DEEPEST = 200
 
 
 class _Page(html.parser.HTMLParser):
@@ -134,39 +147,52 @@ class _Page(html.parser.HTMLParser):
         self._path: list[tuple[int, str]] = []
         self._text: list[str] = []
         self._open: list[tuple[str, bool]] = []
-        self._heading: list[str] | None = None
+        self._hidden = 0
+        self._heading: tuple[int, list[str]] | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {k: v or "" for k, v in attrs}
-        hidden = tag in _SKIPPED or "hidden" in given or bool(_UNSEEN.search(given.get("style", "")))
+        while self._open and self._open[-1][0] in _ENDS.get(tag, ()):
+            self._close()
         if tag not in _VOID:
+            hidden = tag in _SKIPPED or "hidden" in given or bool(_UNSEEN.search(given.get("style", "")))
             self._open.append((tag, hidden))
+            self._hidden += hidden
         if tag in _BLOCKS:
             self._text.append("\n\n" if tag not in {"br", "td", "th", "li", "tr"} else "\n")
-        if len(tag) == 2 and tag[0] == "h" and tag[1].isdigit() and not self._hidden:
-            self._heading = []
+        if _HEADING_TAG.fullmatch(tag) and not self._hidden:
+            self.close_part()
+            self._heading = (int(tag[1]), [])
 
     def handle_endtag(self, tag: str) -> None:
-        if any(name == tag for name, _ in self._open):
-            while self._open.pop()[0] != tag:
+        if any(name == tag for name, _ in self._open[-_DEEPEST:]):
+            while self._close() != tag:
                 pass
-        if self._heading is not None and len(tag) == 2 and tag[0] == "h" and tag[1].isdigit():
-            self.close_part()
-            level, title = int(tag[1]), " ".join("".join(self._heading).split())
-            self._path = [*((at, t) for at, t in self._path if at < level), (level, title)] if title else self._path
-            self._heading = None
+        if _HEADING_TAG.fullmatch(tag):
+            self._end_heading()
 
     def handle_data(self, data: str) -> None:
-        if self._hidden:
-            return
-        (self._text if self._heading is None else self._heading).append(data)
+        if not self._hidden:
+            (self._text if self._heading is None else self._heading[1]).append(data)
 
-    @property
-    def _hidden(self) -> bool:
-        return any(hidden for _, hidden in self._open)
+    def _close(self) -> str:
+        tag, hidden = self._open.pop()
+        self._hidden -= hidden
+        return tag
+
+    def _end_heading(self) -> None:
+        if self._heading is None:
+            return
+        (level, words), self._heading = self._heading, None
+        title = " ".join("".join(words).split())
+        if len(title) > _MOST_TITLE:  # a heading that was never closed is text
+            self._text.append(title)
+        elif title:
+            self._path = [*((at, t) for at, t in self._path if at < level), (level, title)]
 
     def close_part(self) -> None:
         """End what stands under the heading so far."""
+        self._end_heading()
         text = "".join(self._text)
         if text.strip():
             self.parts.append(Part(" > ".join(title for _, title in self._path), text))
@@ -177,6 +203,7 @@ def _html(text: str) -> tuple[Part, ...]:
     page = _Page()
     page.feed(text)
     page.close()
+    page.close_part()
     page.close_part()
     return tuple(page.parts)
 
@@ -190,15 +217,9 @@ def _pdf(data: bytes, name: str, progress: Progress | None) -> Document:
     except ImportError as error:
         raise PackError("reading PDF needs an extra package: run `pip install 'nyima[docs]'`") from error
     problems = (
-        pypdf.errors.PyPdfError,
-        ValueError,
-        KeyError,
-        TypeError,
-        IndexError,
-        AttributeError,
-        RecursionError,
-        OSError,
-    )
+        pypdf.errors.PyPdfError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, OSError,
+        struct.error, zlib.error,
+    )  # fmt: skip
     try:
         reader = pypdf.PdfReader(io.BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):
@@ -208,6 +229,7 @@ def _pdf(data: bytes, name: str, progress: Progress | None) -> Document:
         raise InputError(f"{name!r} is no PDF that can be read: {error}: print it to a new PDF") from error
     parts: list[Part] = []
     broken: list[int] = []
+    size = 0
     for number in range(1, min(total, _MOST_PAGES) + 1):
         try:
             text = reader.pages[number - 1].extract_text()
@@ -215,9 +237,13 @@ def _pdf(data: bytes, name: str, progress: Progress | None) -> Document:
             broken.append(number)
             continue
         parts.append(Part(f"p. {number}", text))
+        size += len(text)
+        if size > _MOST_TEXT:
+            break
         if progress is not None:
             progress(number, min(total, _MOST_PAGES))
-    notes = [f"the first {_MOST_PAGES:,} of {total:,} pages"] if total > _MOST_PAGES else []
+    read = len(parts) + len(broken)
+    notes = [f"the first {read:,} of {total:,} pages"] if total > read else []
     notes += (
         [f"page{'s' if len(broken) > 1 else ''} {', '.join(map(str, broken[:5]))} cannot be read"] if broken else []
     )

@@ -27,13 +27,15 @@ _VIA = {
     "assistant": (Role.ASSISTANT, Origin.ASSISTANT),
     "tool": (Role.TOOL, Origin.TOOL),
     "pasted": (Role.USER, Origin.IMPORT),
+    "unmarked": (Role.USER, Origin.IMPORT),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Attack:
     """A text with an instruction in it. ``via`` says how it comes in: a document, or an
-    imported turn of the assistant, of a tool, or of the user who pasted it. ``question``
+    imported turn of the assistant, of a tool, or of the user who pasted it, with a sign that it
+    is a paste or (``unmarked``) without any. ``question``
     makes it be recalled; a reply that has ``marker`` obeyed; a memory that has one of
     ``plants`` was made from it."""
 

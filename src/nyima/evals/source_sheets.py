@@ -71,13 +71,13 @@ def read_source_sheets(done: Mapping[str, Any], sheets: Sequence[Path]) -> dict[
     scores: dict[str, dict[str, Any]] = {}
     kappas: dict[str, float | None] = {}
     for scale in SCALES:
-        values: dict[str, list[float]] = {}
+        values: dict[str, list[tuple[float, str]]] = {}
         for given in marks:
             for (id, name), mark in given.items():
                 if name == scale:
-                    values.setdefault(setups[id], []).append(float(mark))
+                    values.setdefault(setups[id], []).append((float(mark), id))
         for setup, found in sorted(values.items()):
-            value = interval(found)
+            value = interval([mark for mark, _ in found], [id for _, id in found])
             scores.setdefault(setup, {})[scale] = {
                 "mean": round(value.mean, 4),
                 "low": round(value.low, 4),

@@ -246,7 +246,8 @@ async def _prompted(bench: Bench, setup: Setup, sample: Sample, kept: Sequence[E
     if chat is None:
         raise InputError("this row needs a chat model: give --model")
     builder = PromptBuilder(Recipe("bench", "", scored=setup.scored, evidence=_ROOM), "", "plain", chat.window, {})
-    before = [Message(role, text) for role, text in sample.dialogue[-2 * bench.equipment.turns :]]
+    shown = sample.lines(bench.equipment.turns)[:-1]
+    before = [Message(role, text) for role, text in shown]
     messages = [
         Message("system", builder.system(Known())),
         *before,

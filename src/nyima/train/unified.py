@@ -149,7 +149,10 @@ def train_unified(
         folder,
         (
             fingerprint(
-                recipe, *sorted(layout.tokenizer.get_vocab()), *(s.id for part in parts for s in part), sorted(known.items())
+                recipe,
+                *sorted(layout.tokenizer.get_vocab()),
+                *(s.id for part in parts for s in part),
+                sorted(known.items()),
             ),
             note,
         ),

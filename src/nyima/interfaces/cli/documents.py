@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,6 +33,9 @@ async def add(
     from nyima.errors import InputError, NyimaError
 
     wanted = [item for given in what for item in _found(given, web=web)]
+    twice = [name for name, count in Counter(name for _, name in wanted).items() if count > 1]
+    if twice:
+        raise InputError(f"two files would be called {twice[0]!r}: add them one at a time, under other names")
     memory = await common.memory()
     done: list[Added] = []
     failed: dict[str, str] = {}

@@ -21,6 +21,7 @@ from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.memory import Interval, Passage, Provenance
 from nyima.domain.ports import RecordFilter, Store
 from nyima.domain.roles import Retriever
+from nyima.domain.text import content_words
 from nyima.engines.ranking import coverage
 from nyima.errors import ConfigError, SourceFailed
 
@@ -43,6 +44,8 @@ _MOST_TEXT = 2_000
 _MOST_PIECES = 50
 _GIVEN = 0.15
 _NARROWS = 6
+_BESIDE = 3
+_MOST_WORDS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +180,8 @@ async def _bounded(
         result, problem = list[tuple[str, float | None]](), ""
         try:
             result = work()
+        except TimeoutError:
+            problem = f"no answer within {seconds:g} s"
         except Exception as raised:
             problem = f"{type(raised).__name__}: {str(raised)[:200]}"
         with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
@@ -184,6 +189,13 @@ async def _bounded(
 
     threading.Thread(target=run, name="nyima-source", daemon=True).start()
     return await asyncio.wait_for(done, seconds)
+
+
+def _beside(query: Query, given: Evidence) -> Query:
+    """The query with the words of one piece: those of several would blur each other."""
+    known = set(content_words(query.words()))
+    words = [w for w in content_words(given.text) if w not in known]
+    return replace(query, keywords=(*query.keywords, *words[:_MOST_WORDS]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +211,8 @@ class DependentRetriever:
     async def retrieve(self, scope: Scope, step: Step) -> list[Evidence]:
         """Up to ``step.k`` pieces, best first."""
         best = max((e.score for e in step.given), default=0.0)
-        given = [e for e in step.given if e.score >= max(_GIVEN, best / 2)][:_NARROWS]
+        strong = [e for e in step.given if e.score >= max(_GIVEN, best / 2)]
+        given = sorted(strong, key=lambda e: (-e.score, e.record.id))[:_NARROWS]
         if not given:
             return await self.inner.retrieve(scope, step)
         where = RecordFilter(kinds=self.kinds, turns=tuple(e.record.id for e in given), at=step.query.at)
@@ -207,10 +220,10 @@ class DependentRetriever:
         if children:
             wide = await self.inner.retrieve(scope, replace(step, k=max(step.k, 200), given=()))
             return [e for e in wide if e.record.id in children][: step.k]
-        words = tuple(dict.fromkeys(w for e in given for w in e.text.split()))[:40]
-        more = replace(step.query, keywords=(*step.query.keywords, *words))
-        found = {e.record.id: e for e in await self.inner.retrieve(scope, replace(step, query=more, given=()))}
-        for piece in await self.inner.retrieve(scope, replace(step, given=())):
-            if piece.record.id not in found or found[piece.record.id].score < piece.score:
-                found[piece.record.id] = piece
+        asked = [step.query, *(_beside(step.query, e) for e in given[:_BESIDE])]
+        found: dict[str, Evidence] = {}
+        for query in asked:
+            for piece in await self.inner.retrieve(scope, replace(step, query=query, given=())):
+                if piece.record.id not in found or found[piece.record.id].score < piece.score:
+                    found[piece.record.id] = piece
         return sorted(found.values(), key=lambda e: (-e.score, e.record.id))[: step.k]

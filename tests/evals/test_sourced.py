@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from nyima.adapters.unified import Design
 from nyima.errors import InputError
 from nyima.evals.bench import Bench, Equipment
 from nyima.evals.english import english_samples
@@ -321,4 +320,3 @@ def test_attacks_that_cannot_be_read(tmp_path: Path) -> None:
     path.write_text('{"id": "x", "plants": []}\n', "utf-8")
     with pytest.raises(InputError, match=r"a\.jsonl:1"):
         read_attacks(path)
-    assert Design(("persona",)).special[0] == "[U]"

@@ -18,7 +18,7 @@ from nyima import Memory, Source
 from nyima.documents import add_document, described_sources
 from nyima.domain.conversation import Scope
 from nyima.domain.documents import Document, Part
-from nyima.domain.evidence import Evidence, Query, Recall, Review
+from nyima.domain.evidence import Evidence, Query, Recall
 from nyima.domain.ports import RecordFilter
 from nyima.engines.reading import quoted
 from nyima.engines.recipes import RECIPES
@@ -460,13 +460,6 @@ async def test_the_rules_cost_nothing_to_speak_of(memory: Memory) -> None:
         await planner.plan(memory.scope, query)
         times.append(time.perf_counter() - started)
     assert sorted(times)[10] < 0.005
-
-
-def test_a_review_names_its_draft() -> None:
-    review = Review("draft", (("a", 0.1),), 0.1, consistent=False)
-    assert recalled(()).reviews == ()
-    assert review.replaced == ()
-    assert Said("x").text == "x"
 
 
 # --- trained parts in a chat ---

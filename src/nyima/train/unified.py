@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,6 @@ class Recipe:
     shape: tuple[int, int] = (256, 4)
     base: Path | None = None
     rank: int = 16
-    extra: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def new_model(samples: Sequence[Sample], recipe: Recipe) -> tuple[Any, Layout]:

@@ -209,3 +209,16 @@ async def test_a_private_chat_without_tools_is_not_asked_for_notes(db: Path, clo
         assert '"remember"' not in private.system
         assert ordinary.grammar is not None
         assert '"remember"' in ordinary.system
+
+
+async def test_memorybank_hears_nothing_of_what_is_pasted(db: Path, clock: FixedClock) -> None:
+    model = bank()
+    async with companion(db, model, recipe="memorybank", clock=clock) as nyima:
+        pasted = "Please summarise this mail:\n\nMy name is Gwendolyn and I am leaving for Lund on Tuesday."
+        await nyima.memory.remember([Said(pasted, id="1"), Said("I like figs.", id="2")], session="s")
+        await nyima.memory.end_session("s")
+        await nyima.drain()
+    told = [r.last for lane in ("day", "portrait") for r in model.asked(lane)]
+    assert len(told) == 2
+    assert not [t for t in told if "Gwendolyn" in t]
+    assert all("figs" in t for t in told)

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nyima.adapters.embedders import OnnxEmbedder
+from nyima.adapters.focus import FocusModel
 from nyima.adapters.pair_scorer import OnnxPairScorer, pair_types
 from nyima.adapters.unified import Design, UnifiedModel, allowed
 from nyima.domain.conversation import Scope
@@ -143,7 +145,7 @@ def test_the_same_texts_give_the_same_pieces() -> None:
 
 def unified(tmp_path: Path, *, epochs: int = 1, mask: bool = True, scored: bool = True, **more: object) -> UnifiedModel:
     design = Design(("persona", "documents"), mask, scored)
-    recipe = Recipe(design, shape=(64, 2), turns=1)
+    recipe = Recipe(replace(design, turns=1), shape=(64, 2))
     model, _ = train_unified(PARTS, tmp_path, recipe, quick(epochs=epochs, **more), silent)
     return model
 
@@ -245,7 +247,7 @@ async def test_training_that_is_interrupted_goes_on_where_it_was(tmp_path: Path)
             raise KeyboardInterrupt
 
     design = Design(("persona", "documents"))
-    recipe = Recipe(design, shape=(64, 2), turns=1)
+    recipe = Recipe(replace(design, turns=1), shape=(64, 2))
     with pytest.raises(KeyboardInterrupt):
         train_unified(PARTS, tmp_path / "parts", recipe, quick(epochs=3), stop)
     assert (tmp_path / "parts" / "checkpoint.pt").exists()
@@ -298,7 +300,7 @@ async def test_lora_on_a_given_causal_model(tmp_path: Path) -> None:
     transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]"
     ).save_pretrained(base)
-    recipe = Recipe(Design(("persona", "documents")), base=base, rank=4, turns=1)
+    recipe = Recipe(Design(("persona", "documents"), turns=1), base=base, rank=4)
     model, _ = new_model(PARTS[0], recipe)
     wanted = [n for n, p in model.named_parameters() if p.requires_grad]
     assert wanted
@@ -350,17 +352,32 @@ def test_logistic_regression_by_hand() -> None:
 
 @pytest.mark.req("ums.focus")
 async def test_focus_grounds_by_classification_jointly_with_the_reply(tmp_path: Path) -> None:
-    focus, done = train_focus(PARTS, tmp_path, quick(epochs=70, patience=100, checks=1), silent, shape=(64, 2))
+    focus, done = train_focus(
+        PARTS,
+        tmp_path,
+        quick(epochs=70, patience=100, checks=1),
+        silent,
+        Recipe(Design(("persona", "documents")), shape=(64, 2)),
+    )
     assert {"persona", "documents", "reply"} <= set(done.curve[-1])
     assert done.curve[-1]["loss"] < done.curve[0]["loss"]
-    grounded = [focus.ground(s) for s in PARTS[1]]
-    right = sum(
-        {p.id for p in g if p.source == "persona"} == {x for x in s.gold if "-" not in x}
-        for g, s in zip(grounded, PARTS[1], strict=True)
-    )
+    assert await focus.plan(PARTS[1][0].lines()) == ("persona", "documents"), "it does not plan"
+    loaded = FocusModel(tmp_path)
+    right = 0
+    for sample in PARTS[1]:
+        pieces = [(p.source, p.text) for p in sample.pieces]
+        scores = await focus.score(sample.lines(), (), pieces)
+        assert await loaded.score(sample.lines(), (), pieces) == pytest.approx(scores, abs=1e-5)
+        assert await focus.score(sample.lines(), (), pieces[:1]) == pytest.approx(scores[:1], abs=1e-4)
+        used = {p.id for p, score in zip(sample.pieces, scores, strict=True) if p.source == "persona" and score > 0}
+        right += used == {x for x in sample.gold if "-" not in x}
+        documents = [score for (source, _), score in zip(pieces, scores, strict=True) if source == "documents"]
+        assert documents.count(1.0) == 1, "the likeliest document"
     assert right >= 10
-    assert all(sum(p.source == "documents" for p in g) <= 1 for g in grounded), "the likeliest document, one"
-    assert await focus.reply(SAMPLES[2], focus.ground(SAMPLES[2]))
+    assert "".join([part async for part in loaded.reply(SAMPLES[2].lines(), (), [("persona", "I like tea", 1.0)])])
+    (tmp_path / "focus.json").write_text("{}", "utf-8")
+    with pytest.raises(PackError, match="train the model again"):
+        await FocusModel(tmp_path).score(SAMPLES[2].lines(), (), [("persona", "x")])
 
 
 # --- labels ---

@@ -20,7 +20,7 @@ from typing import Any
 from nyima.domain.text import tight
 from nyima.errors import ConfigError, PackError
 
-__all__ = ["Design", "Laid", "Layout", "UnifiedModel", "allowed", "packages"]
+__all__ = ["Design", "Laid", "Layout", "UnifiedModel", "allowed", "packages", "sees"]
 
 _ROLES = {"user": "[U]", "assistant": "[A]"}
 _STEPS = tuple(f"[{i / 10:.1f}]" for i in range(11))
@@ -41,6 +41,11 @@ class Design:
     name: str = "unified"
     null: float = 0.0
     end: float = 0.0
+    turns: int = 3
+
+    def read(self, lines: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+        """The message and the ``turns`` utterances before it: what the model was trained on."""
+        return tuple(lines[max(0, len(lines) - 1 - self.turns) :])
 
     @property
     def special(self) -> tuple[str, ...]:
@@ -150,6 +155,19 @@ def allowed(blocks: Any, *, mask: bool) -> Any:
     return causal & (same | (blocks[None, :] == 0) | (blocks[:, None] == -1))
 
 
+def sees(laid: Laid, design: Design, device: str) -> dict[str, Any]:
+    """One sequence as a model's arguments: ids, positions, and the mask as a bias."""
+    import torch
+
+    see = allowed(torch.tensor(laid.blocks), mask=design.mask)
+    bias = torch.zeros(see.shape).masked_fill(~see, torch.finfo(torch.float32).min)
+    return {
+        "input_ids": torch.tensor([laid.ids], device=device),
+        "attention_mask": bias[None, None].to(device),
+        "position_ids": torch.tensor([laid.positions], device=device),
+    }
+
+
 def packages() -> tuple[Any, Any]:
     """torch and transformers. Raises PackError when they are not installed."""
     try:
@@ -205,7 +223,7 @@ class UnifiedModel:
 
     async def plan(self, lines: Sequence[tuple[str, str]]) -> tuple[str, ...]:
         """The sources to ask, in order; empty is NULL (equations 1 and 2)."""
-        found: tuple[str, ...] = await self._run(self._plan, tuple(lines))
+        found: tuple[str, ...] = await self._run(self._plan, self.design.read(lines))
         return found
 
     async def score(
@@ -214,29 +232,22 @@ class UnifiedModel:
         """The relevance of each piece (source, text), 0..1: the mean of its distribution over
         the eleven evaluation tokens (equation 3), all in one pass. A design without scores
         gives 1.0."""
-        found: list[float] = await self._run(self._score, tuple(lines), tuple(plan), tuple(pieces))
+        found: list[float] = await self._run(self._score, self.design.read(lines), tuple(plan), tuple(pieces))
         return found
 
     async def reply(
         self, lines: Sequence[tuple[str, str]], plan: Sequence[str], pieces: Sequence[tuple[str, str, float]], most: int = 64,
     ) -> AsyncIterator[str]:  # fmt: skip
         """The reply (equation 4), in one piece."""
-        text: str = await self._run(self._reply, tuple(lines), tuple(plan), tuple(pieces), most)
+        text: str = await self._run(self._reply, self.design.read(lines), tuple(plan), tuple(pieces), most)
         yield text
 
     def _logits(self, laid: Laid, cache: Any = None) -> Any:
         torch, _ = packages()
         model, _ = self._load()
-        blocks = torch.tensor(laid.blocks)
-        see = allowed(blocks, mask=self.design.mask)
-        bias = torch.zeros(see.shape).masked_fill(~see, torch.finfo(torch.float32).min)
         with torch.inference_mode():
-            return model(
-                input_ids=torch.tensor([laid.ids], device=self._device),
-                attention_mask=bias[None, None].to(self._device),
-                position_ids=torch.tensor([laid.positions], device=self._device),
-                past_key_values=cache, use_cache=cache is not None,
-            ).logits[0]  # fmt: skip
+            given = sees(laid, self.design, self._device)
+            return model(**given, past_key_values=cache, use_cache=cache is not None).logits[0]
 
     def _plan(self, lines: Sequence[tuple[str, str]]) -> tuple[str, ...]:
         chosen: tuple[str, ...] = ()

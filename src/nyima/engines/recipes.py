@@ -167,6 +167,14 @@ _ALL = (
     _SOURCES,
     replace(
         _SOURCES,
+        name="encoders",
+        about="a classifier over an encoder plans, a trained cross-encoder judges (baseline of Wang et al. 2024)",
+        planner="classifier",
+        judge="cross-encoder",
+        critic="nli",
+    ),
+    replace(
+        _SOURCES,
         name="safari",
         about="planned sources, all of the evidence without scores (Wang et al. 2023, prompted)",
         judge="scores",

@@ -132,7 +132,7 @@ def _hit(ids: Sequence[str], sample: Sample) -> float:
 @dataclass(frozen=True, slots=True)
 class Setup:
     """One row of replies: who plans, retrieves, judges and replies; how many pieces of each
-    source are shown; how many further drafts with how many replaced pieces."""
+    source are shown, and which share of the best one's score they need; how many further drafts with how many replaced pieces."""
 
     name: str
     plan: str = "gold"
@@ -140,6 +140,7 @@ class Setup:
     judge: str = "scores"
     reader: str = "model"
     k: int = 1
+    share: float = 0.0
     scored: bool = True
     drafts: int = 0
     alpha: int = 1
@@ -192,7 +193,7 @@ async def _reply(bench: Bench, setup: Setup, sample: Sample, count: _Count) -> d
     limits = dict.fromkeys(sources, setup.k)
     recaller = Recaller(
         await bench.store(), await bench.planner(setup.plan), retrievers, bench.judge(setup.judge),
-        BudgetSelector(limits=limits), QueryEmbedder(None),
+        BudgetSelector(share=setup.share, limits=limits), QueryEmbedder(None),
     )  # fmt: skip
     recall = await recaller.recall(scope_of(sample), bench.query(sample), _ROOM)
 

@@ -29,13 +29,11 @@ Labels = Mapping[tuple[str, str], float]
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What is trained: the design, how many pieces a sample shows, how many of the last
-    utterances, the shape of a new model (width, layers), or ``base``, a causal model (a
+    """What is trained: the design, how many pieces a sample shows, the shape of a new model (width, layers), or ``base``, a causal model (a
     folder of the hub's format, or a GGUF file) that gets LoRA of ``rank``."""
 
     design: Design
     pieces: int = 3
-    turns: int = 3
     shape: tuple[int, int] = (256, 4)
     base: Path | None = None
     rank: int = 16
@@ -119,7 +117,7 @@ def train_unified(
     def laid(sample: Sample, seed: int) -> Laid:
         draw = random.Random(f"{seed}/{sample.id}")  # noqa: S311 - sampling
         shown = evidence_for(sample, recipe.pieces, draw, known)
-        return layout.whole(sample.lines(recipe.turns), sample.plan, shown, sample.reply)
+        return layout.whole(sample.lines(recipe.design.turns), sample.plan, shown, sample.reply)
 
     def batches(epoch: int) -> Sequence[Sequence[Laid]]:
         every = [laid(s, schedule.seed + epoch) for s in parts[0]]
@@ -160,10 +158,10 @@ def train_unified(
     plain.save_pretrained(folder)
     layout.tokenizer.save(str(folder / "tokenizer.json"))
     recipe.design.save(folder)
-    return tune_plan(UnifiedModel(folder, loaded=(plain, layout)), parts[1], recipe.turns, note), done
+    return tune_plan(UnifiedModel(folder, loaded=(plain, layout)), parts[1], note), done
 
 
-def tune_plan(model: UnifiedModel, valid: Sequence[Sample], turns: int, note: Note) -> UnifiedModel:
+def tune_plan(model: UnifiedModel, valid: Sequence[Sample], note: Note) -> UnifiedModel:
     """The model with the biases of its plan that give the best mean F1 of the decisions on
     ``valid``, saved to its folder."""
     seen: dict[tuple[int, tuple[str, ...]], dict[str, float]] = {}
@@ -174,7 +172,7 @@ def tune_plan(model: UnifiedModel, valid: Sequence[Sample], turns: int, note: No
         while True:
             key = (number, chosen)
             if key not in seen:
-                seen[key] = model.choices(valid[number].lines(turns), chosen)
+                seen[key] = model.choices(valid[number].lines(model.design.turns), chosen)
             worth = {**seen[key], "": seen[key][""] + (end if chosen else null)}
             best = max(worth, key=worth.__getitem__)
             if not best:

@@ -19,7 +19,7 @@ from nyima.domain.ports import Job, RecordFilter, Store
 from nyima.domain.roles import Retriever, Written
 from nyima.domain.text import cut_tokens
 from nyima.engines.prompts import DAY, MEMO, OVERALL, PORTRAIT, DayIn, OverallIn, PortraitIn, Prompt, SummaryIn, TextOut
-from nyima.engines.strategies.common import Desk, windows
+from nyima.engines.strategies.common import Desk, own_turn, windows
 from nyima.engines.strategies.history import dialogue_lines
 from nyima.engines.strategies.summaries import bounded
 from nyima.errors import ModelGarbled
@@ -135,7 +135,7 @@ class MemoryBankWriter:
         revision = await self.desk.store.revision(scope)
         old = await self._old(scope)
         day = turns[0].at.strftime("%Y-%m-%d")
-        same = [t for t in await self.desk.store.turns(scope) if t.at.strftime("%Y-%m-%d") == day]
+        same = [own_turn(t) for t in await self.desk.store.turns(scope) if t.at.strftime("%Y-%m-%d") == day]
         dialogue = windows(same, self.desk.room)
         told = [await self._ask(scope, DAY, DayIn(day, window)) for window in dialogue]
         changes: list[Change] = []
@@ -154,7 +154,9 @@ class MemoryBankWriter:
                 body = bounded(overall, _OVERALL_SENTENCES, [text])
                 changes.append(self._changed(old, (session, job), "overall", body, every))
         portrait = old["portrait"].body if "portrait" in old else ""
-        heard = turns if portrait else await self.desk.store.turns(scope)  # after an erase it begins anew
+        heard = turns
+        if not portrait:  # after an erase it begins anew
+            heard = [own_turn(t) for t in await self.desk.store.turns(scope)]
         for window in windows(heard, self.desk.room):
             portrait = await self._ask(scope, PORTRAIT, PortraitIn(portrait or "none", window)) or portrait
         if portrait:

@@ -12,7 +12,7 @@ from nyima.engines.calls import Caller
 from nyima.engines.strategies.history import dialogue_lines
 from nyima.errors import NotFound
 
-__all__ = ["Desk", "facts_event", "follow_up", "is_users", "notes_event", "notes_of", "windows"]
+__all__ = ["Desk", "facts_event", "follow_up", "is_users", "notes_event", "notes_of", "own_turn", "windows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Desk:
             raise NotFound(f"turn {turn_id!r} is gone: nothing is left to do for it")
         turn = found[0]
         near = [t for t in await self.store.turns(scope, session=turn.session) if t.position < turn.position]
-        turn, near = _own(turn), [_own(t) for t in near]
+        turn, near = own_turn(turn), [own_turn(t) for t in near]
         return turn, near[len(near) - before :] if len(near) > before else near
 
     async def session(self, scope: Scope, session_id: str) -> tuple[Session, list[Turn]]:
@@ -40,10 +40,10 @@ class Desk:
         found = await self.store.sessions(scope, ids=(session_id,))
         if not found:
             raise NotFound(f"session {session_id!r} is gone: nothing is left to do for it")
-        return found[0], [_own(t) for t in await self.store.turns(scope, session=session_id)]
+        return found[0], [own_turn(t) for t in await self.store.turns(scope, session=session_id)]
 
 
-def _own(turn: Turn) -> Turn:
+def own_turn(turn: Turn) -> Turn:
     """A turn of the user without what they pasted: that is somebody else's word."""
     return (
         replace(turn, text=own_words(turn.text))

@@ -150,13 +150,11 @@ class TrainedJudge:
 
     model: SourceModel
     most: int = 16
-    turns: int = 3
 
     async def judge(self, scope: Scope, query: Query, evidence: Sequence[Evidence], *, last: bool) -> Judgement:
         """The pieces of the sources that the model knows, with their relevance."""
         del scope, last
         shown = [e for e in evidence if e.source in self.model.sources][: self.most]
         plan = [s for s in self.model.sources if s in {e.source for e in shown}]
-        lines = query.lines[max(0, len(query.lines) - 1 - self.turns) :]
-        scores = await self.model.score(lines, plan, [(e.source, e.text) for e in shown]) if shown else []
+        scores = await self.model.score(query.lines, plan, [(e.source, e.text) for e in shown]) if shown else []
         return Judgement(_judged(shown, scores))

@@ -205,11 +205,9 @@ class TrainedPlanner:
 
     model: SourceModel
     sources: Asked
-    turns: int = 3
 
     async def plan(self, scope: Scope, query: Query) -> Planned:
         """The plan of the model."""
         del scope
-        lines = query.lines[max(0, len(query.lines) - 1 - self.turns) :]
-        chosen: Sequence[str] = await self.model.plan(lines)
+        chosen: Sequence[str] = await self.model.plan(query.lines)
         return Planned(tuple(steps_for(chosen, self.sources, query)), self.model.name)

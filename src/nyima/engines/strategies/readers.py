@@ -17,11 +17,10 @@ class TrainedReader:
     persona file and no tools: only the dialogue and the evidence."""
 
     model: SourceModel
-    turns: int = 3
 
     async def read(self, lines: Lines, plan: Plan, kept: Sequence[Evidence]) -> AsyncIterator[str]:
         """The reply, from the pieces of the sources that the model knows."""
         known = [step.source for step in plan if step.source in self.model.sources]
         pieces = [(e.source, e.text, e.relevance) for e in kept if e.source in known]
-        async for piece in self.model.reply(list(lines)[max(0, len(lines) - 1 - self.turns) :], known, pieces):
+        async for piece in self.model.reply(lines, known, pieces):
             yield piece

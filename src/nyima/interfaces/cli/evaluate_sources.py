@@ -143,6 +143,7 @@ def _setup(text: str) -> Setup:
 async def _equipment(of: Of, chat: ChatModel | None) -> Equipment:
     """The trained parts of a folder, by their place in it (``list/ranker`` is list-ranker)."""
     from nyima.adapters.embedders import OnnxEmbedder
+    from nyima.adapters.focus import FocusModel
     from nyima.adapters.pair_scorer import OnnxPairScorer
     from nyima.adapters.unified import UnifiedModel
     from nyima.engines.recall import QueryEmbedder
@@ -157,7 +158,7 @@ async def _equipment(of: Of, chat: ChatModel | None) -> Equipment:
     for folder in sorted(p for p in root.rglob("*") if p.is_dir()) if root is not None else []:
         name = "-".join(folder.relative_to(root or folder).parts)
         if (folder / "design.json").exists():
-            models[name] = UnifiedModel(folder)
+            models[name] = FocusModel(folder) if (folder / "focus.json").exists() else UnifiedModel(folder)
         elif (folder / "head.pt").exists():
             rankers[name] = OnnxPairScorer(folder)
         elif (folder / "model.onnx").exists():

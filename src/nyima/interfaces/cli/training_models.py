@@ -195,6 +195,7 @@ class Design:
     labels: Annotated[str, typer.Option("--labels", help="Of relevance: hard, encoder, bm25 or model.")] = "hard"
     encoder: Annotated[Path | None, typer.Option("--encoder", help="The trained retriever that labels.")] = None
     safari: Annotated[bool, typer.Option("--safari", help="Without scores and mask (the baseline SAFARI).")] = False
+    focus: Annotated[bool, typer.Option("--focus", help="Grounds by classification (the baseline FoCus).")] = False
     no_mask: Annotated[bool, typer.Option("--no-mask", help="Without the evidence attention mask.")] = False
     width: Annotated[int, typer.Option("--width", min=16, help="Of a new model.")] = 192
     layers: Annotated[int, typer.Option("--layers", min=1, help="Of a new model.")] = 4
@@ -211,13 +212,21 @@ async def reader(
     """Train the one model that plans, scores and replies: LoRA on --base, or a small one
     from nothing."""
     from nyima.adapters.unified import Design as Sort
+    from nyima.errors import InputError
+    from nyima.train.focus import train_focus
     from nyima.train.unified import Recipe, order_of, train_unified
 
     train, valid = _parts(dataset, path, data)
     folder = _folder(common, data, "reader")
-    sort = Sort(order_of(train), not (design.safari or design.no_mask), not design.safari)
-    recipe = Recipe(sort, turns=data.turns + 1, shape=(design.width, design.layers), base=fit.base)
+    sort = Sort(order_of(train), not (design.safari or design.no_mask), not design.safari, turns=data.turns + 1)
+    recipe = Recipe(sort, shape=(design.width, design.layers), base=fit.base)
+    if design.focus and fit.base is not None:
+        raise InputError("FoCus is trained from nothing: leave out --base")
     with progress() as note:
+        if design.focus:
+            focus, done = train_focus((train, valid), folder, fit.schedule(), note, recipe)
+            _shown(common, folder, done, {"sources": list(focus.sources)})
+            return
         labels = await _labels(common, design, [*train, *valid], note)
         model, done = train_unified((train, valid), folder, recipe, fit.schedule(), note, labels)
     _shown(common, folder, done, {"sources": list(model.sources), "labels": design.labels})

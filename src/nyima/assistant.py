@@ -7,29 +7,26 @@ import contextlib
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from nyima.bridge import Opening
 from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
-from nyima.domain.evidence import Answer, Budget, Evidence, Notes, Query, Recall
+from nyima.domain.evidence import Answer, Budget, Notes, Query, Recall
 from nyima.domain.ports import ChatModel, Clock, Embedder, Message
 from nyima.engines.cascade import Receipt
 from nyima.engines.gate import is_goodbye
-from nyima.engines.ingest import settled, turn_id
-from nyima.engines.prompts import sections, version
+from nyima.engines.ingest import turn_id
+from nyima.engines.prompts import sections
 from nyima.engines.reading import Known, PromptBuilder, Shot
-from nyima.engines.reading import shown as shown_evidence
 from nyima.engines.recipes import Recipe, recipe_named
 from nyima.engines.sources import Source
-from nyima.engines.strategies.common import Desk, notes_of
-from nyima.engines.strategies.summaries import standing
-from nyima.errors import InputError, ModelError, NoModel, NotFound
+from nyima.engines.strategies.common import notes_of
+from nyima.errors import InputError, NoModel, NotFound
 from nyima.memory import Explanation, Memory, Said
 from nyima.opening import parts_for, read_shots
-from nyima.replying import Draft, Replies
+from nyima.replying import Draft, Replies, concluded, known_of, recalled
 from nyima.tools import Tool, load_tools
 from nyima.traces import trace_event
 
@@ -170,58 +167,33 @@ class Assistant:
         past = [t for t in await self.memory.turns() if t.session != session.id] if self.recipe.past else []
         dialogue, shown = builder.dialogue([*past, *before], notes)
         spoken = tuple((t.role.value, t.text) for t in before[-_LINES:])
-        recall = await self._recall(said, {t.id for t in shown} | {said.id}, spoken, len(shown) == len(before))
-        system = Message("system", builder.system(await self._knowledge()))
+        known = await self._knowledge()
+        whole = session.id if len(shown) == len(before) else None
+        query = Query(said.text, parts.clock.now(), session=whole, dialogue=spoken)
+        recall = await recalled(self.memory, self.recipe, query, known, {t.id for t in shown} | {said.id})
+        system = Message("system", builder.system(known))
 
         def prompt(found: Recall) -> list[Message]:
             return [system, *dialogue, Message("user", builder.last(said.text, found.kept))]
 
-        draft = Draft(recall)
+        draft = Draft(recall, started=started)
         complete = False
         try:
             async for piece in self._replies.respond(draft, prompt, (*spoken, ("user", said.text)), started):
                 yield piece
             complete = True
         finally:
-            text, recall = draft.reply(), draft.recall
-            reply = self._spoken(session, text)
-            noted = draft.stream.notes() if complete and draft.finish not in {"cut", "trained"} else Notes()
-            quoted = [e.text for e in recall.kept if e.record.provenance.origin is not Origin.USER]
-            noted = settled(said, noted, quoted) if noted.complete else noted
-            seconds = {"first": round(draft.first, 3), "total": round(time.perf_counter() - started, 3)}
-            prompts = (version("reply"), *recall.prompts)
-            cited = tuple(e.record.id for e in shown_evidence(recall.kept, self.recipe.evidence.tokens))
-            told = replace(recall, prompts=prompts, shown=cited)
-            self.last = Answer(text, reply.id, told, noted, draft.usage, seconds)
+            reply = self._spoken(session, draft.reply())
+            known = await self._knowledge()
+            self.last = await concluded(
+                self.memory, self.recipe, session, (said, reply), draft, complete=complete, known=known
+            )  # fmt: skip
             if self.private:
                 self._own += [said, reply]
-            elif text or complete:
-                known = (await self._knowledge()).refs
-                trace = trace_event(self.last.recall, parts.clock.now(), self.last, said.id, known)
-                work = self.memory.ingest.answered(self.memory.scope, session, said, reply, noted, self.recipe, trace)
-                await asyncio.shield(work)
 
     @property
     def _replies(self) -> Replies:
         return Replies(self.memory.parts, self.recipe, self.tools, self._notes)
-
-    async def _recall(self, said: Turn, visible: set[str], spoken: tuple[tuple[str, str], ...], whole: bool) -> Recall:
-        """What the memory has on a message, without what the dialogue shows anyway."""
-        parts = self.memory.parts
-        query = Query(said.text, parts.clock.now(), session=said.session if whole else None, dialogue=spoken)
-        if not self.recipe.sources or is_goodbye(said.text):
-            return Recall(query, planner="rules")
-        if not self.private:
-            with contextlib.suppress(ModelError):  # then the recall is by words, and its trace says so
-                await self.memory.ingest.index(self.memory.scope)
-        await parts.learned()
-        found = await parts.recaller(self.recipe).recall(self.memory.scope, query, self.recipe.evidence)
-        standing = set((await self._knowledge()).refs) if self.recipe.system else set()
-
-        def new(piece: Evidence) -> bool:
-            return piece.record.id not in standing and not visible & set(piece.record.provenance.turns[:1])
-
-        return replace(found, found=tuple(filter(new, found.found)), kept=tuple(filter(new, found.kept)))
 
     @property
     def _notes(self) -> bool:
@@ -251,11 +223,7 @@ class Assistant:
     async def _knowledge(self) -> Known:
         """Profile and running memory, the same for a whole session."""
         if self._known is None:
-            parts = self.memory.parts
-            texts = await standing(Desk(parts.store, None, parts.clock), parts.scope)
-            profile = await self.memory.profile()
-            refs = (*(f.id for f in profile.facts), *(t.id for t in texts))
-            self._known = Known(profile, "\n".join(t.body for t in texts), refs)
+            self._known = await known_of(self.memory)
         return self._known
 
     # --- sessions and work ---

@@ -1,23 +1,34 @@
-"""From a recall to a reply: the call, tools in between, drafts that a critic reviews."""
+"""From a message to a reply: what it rests on, the call, tools in between, drafts that a
+critic reviews, and what is kept of it."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nyima.domain.evidence import Recall, Usage
+from nyima.domain.conversation import Origin, Session, Turn
+from nyima.domain.evidence import Answer, Evidence, Notes, Query, Recall, Usage
 from nyima.domain.ports import Completion, Lines, Message
+from nyima.engines.gate import is_goodbye
+from nyima.engines.ingest import settled
 from nyima.engines.notes import ReplyStream
 from nyima.engines.prompts import version
-from nyima.engines.reading import GRAMMAR, reply_schema
+from nyima.engines.reading import GRAMMAR, Known, reply_schema
+from nyima.engines.reading import shown as shown_evidence
 from nyima.engines.recipes import Recipe
-from nyima.errors import ModelGarbled
+from nyima.engines.strategies.common import Desk
+from nyima.engines.strategies.summaries import standing
+from nyima.errors import ModelError, ModelGarbled
+from nyima.memory import Memory
 from nyima.parts import Parts
 from nyima.tools import Tool, use_tool
+from nyima.traces import trace_event
 
-__all__ = ["Draft", "Replies"]
+__all__ = ["Draft", "Replies", "concluded", "known_of", "recalled"]
 
 _MOST_TOOL_CALLS = 3
 
@@ -33,6 +44,7 @@ class Draft:
     first: float = 0.0
     finish: str = ""
     text: str | None = None
+    started: float = field(default_factory=time.perf_counter)
 
     def reply(self) -> str:
         """What is said to the user."""
@@ -124,3 +136,51 @@ class Replies:
             raw = draft.stream.raw.strip()
             messages = [*messages, Message("assistant", raw), Message("user", f"[tool result] {result}")]
             draft.stream = ReplyStream()
+
+
+async def known_of(memory: Memory) -> Known:
+    """Profile and running memory, as the system message says them."""
+    parts = memory.parts
+    texts = await standing(Desk(parts.store, None, parts.clock), parts.scope)
+    profile = await memory.profile()
+    refs = (*(f.id for f in profile.facts), *(t.id for t in texts))
+    return Known(profile, "\n".join(t.body for t in texts), refs)
+
+
+async def recalled(memory: Memory, recipe: Recipe, query: Query, known: Known, visible: set[str]) -> Recall:
+    """What the memory has on a message, without what the system message or the dialogue
+    (the turns in ``visible``) shows anyway."""
+    parts = memory.parts
+    if not recipe.sources or is_goodbye(query.text):
+        return Recall(query, planner="rules")
+    if not parts.private:
+        with contextlib.suppress(ModelError):  # then the recall is by words, and its trace says so
+            await memory.ingest.index(memory.scope)
+    await parts.learned()
+    found = await parts.recaller(recipe).recall(memory.scope, query, recipe.evidence)
+    there = set(known.refs) if recipe.system else set()
+
+    def new(piece: Evidence) -> bool:
+        return piece.record.id not in there and not visible & set(piece.record.provenance.turns[:1])
+
+    return replace(found, found=tuple(filter(new, found.found)), kept=tuple(filter(new, found.kept)))
+
+
+async def concluded(
+    memory: Memory, recipe: Recipe, session: Session, turns: tuple[Turn, Turn], draft: Draft, *,
+    complete: bool, known: Known,
+) -> Answer:  # fmt: skip
+    """Store a reply (``turns`` are the user's and the reply's) with its notes and its trace;
+    nothing of it in a private chat. One that broke off is marked as not complete."""
+    said, reply = turns
+    noted = draft.stream.notes() if complete and draft.finish not in {"cut", "trained"} else Notes()
+    quoted = [e.text for e in draft.recall.kept if e.record.provenance.origin is not Origin.USER]
+    noted = settled(said, noted, quoted) if noted.complete else noted
+    seconds = {"first": round(draft.first, 3), "total": round(time.perf_counter() - draft.started, 3)}
+    cited = tuple(e.record.id for e in shown_evidence(draft.recall.kept, recipe.evidence.tokens))
+    told = replace(draft.recall, prompts=(version("reply"), *draft.recall.prompts), shown=cited)
+    answer = Answer(reply.text, reply.id, told, noted, draft.usage, seconds)
+    if not memory.parts.private and (reply.text or complete):
+        trace = trace_event(told, memory.parts.clock.now(), answer, said.id, known.refs, complete=complete)
+        await asyncio.shield(memory.ingest.answered(memory.scope, session, said, reply, noted, recipe, trace))
+    return answer

@@ -70,8 +70,9 @@ def record_to_json(record: MemoryRecord) -> dict[str, Any]:
 
 
 def trace_event(
-    recall: Recall, at: datetime, answer: Answer | None = None, asked: str = "", known: Sequence[str] = ()
-) -> Event:
+    recall: Recall, at: datetime, answer: Answer | None = None, asked: str = "", known: Sequence[str] = (), *,
+    complete: bool = True,
+) -> Event:  # fmt: skip
     """The journal line of a recall. It refers to all that it quotes, and to what the
     reply knew from the system message, so that it goes when any of that is erased."""
     found = recall.found[:40]
@@ -103,5 +104,6 @@ def trace_event(
         "ms": dict(recall.ms),
         "turn": asked,
         "reply": answer.turn if answer else "",
+        "complete": complete,
     }
     return Event("recall-" + uuid.uuid4().hex[:16], "recall", at, tuple(sorted(refs)), body)

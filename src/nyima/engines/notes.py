@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -29,19 +30,22 @@ _FIRST = re.compile(r"\s*(`{1,3}|```j?s?o?n?\s*|(?:```(?:json)?\s*)?\{[^:]{0,80}
 _BROKEN = re.compile(r'\s*(?:```(?:json)?\s*)?\{\s*(?:"[^"]*"?\s*:?\s*)?$')
 _FENCE = re.compile(r"\s*(?:```[ \t]*\n?)?")
 _MARKERS = ("<notes", '{"remember"', '{"facts"', "\nremember:", "\nfacts:", "\nnotes:")
-_LONGEST = max(map(len, _MARKERS))
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"'}
+_LOWER = {c: c + 32 for c in range(65, 91)}  # of ASCII alone: it keeps every place
 _MOST_FACTS = 12
 _LONGEST_VALUE = 200
 
 
 class ReplyStream:
-    """Feed it pieces of the raw text; it gives back what may be shown."""
+    """Feed it pieces of the raw text; it gives back what may be shown. With a ``tag`` the text
+    is plain and only a block of that name ends it: for programs whose replies may say
+    "Notes:" themselves."""
 
-    def __init__(self) -> None:
+    def __init__(self, tag: str = "") -> None:
         self.raw = ""
         self.shown = ""
-        self._mode = "start"
+        self._markers = (f"<{tag}>",) if tag else _MARKERS
+        self._mode = "plain" if tag else "start"
         self._at = 0
         self._closed = False
 
@@ -72,6 +76,11 @@ class ReplyStream:
         self.shown += out
         return out
 
+    @property
+    def closed(self) -> bool:
+        """Whether what may be shown has ended: notes follow."""
+        return self._closed
+
     def reply(self) -> str:
         """The visible text, stripped."""
         return self.shown.strip()
@@ -97,7 +106,7 @@ class ReplyStream:
             tail = _from_lines(self.raw[self._at :])
             facts = (*parse_facts(lead), *tail.facts)
             return Notes(tail.remember or bool(facts), facts[:_MOST_FACTS], complete=True)
-        return _from_lines(self.raw)
+        return _from_lines(self.raw, self._markers)
 
     def _begin(self) -> None:
         match = _START.match(self.raw)
@@ -166,18 +175,22 @@ class ReplyStream:
         return "".join(out)
 
     def _plain_text(self, *, final: bool) -> str:
-        text = self.raw[self._at :]
-        lowered = "\n" + text.lower()
-        cut = min((i for m in _MARKERS if (i := lowered.find(m)) >= 0), default=-1)
+        if self._closed:
+            return ""
+        # What was shown holds no marker, nor the beginning of one.
+        start = self._at + len(self.shown)
+        text = self.raw[start:]
+        lead = "" if self.shown else "\n"
+        lowered = lead + text.translate(_LOWER)
+        cut = min((i for m in self._markers if (i := lowered.find(m)) >= 0), default=-1)
         if cut >= 0:
-            text = text[: max(cut - 1, 0)]
-        elif not final:
-            for size in range(min(_LONGEST, len(lowered)), 0, -1):
-                if any(m.startswith(lowered[-size:]) for m in _MARKERS):
-                    text = text[: max(len(text) - size, 0)]
-                    break
-        done = len(self.shown)
-        return text[done:]
+            self._closed = True
+            return text[: max(cut - len(lead), 0)]
+        if not final:
+            for size in range(min(max(map(len, self._markers)), len(lowered)), 0, -1):
+                if any(m.startswith(lowered[-size:]) for m in self._markers):
+                    return text[: max(len(text) - size, 0)]
+        return text
 
 
 def _unescape(escape: str) -> str:
@@ -206,9 +219,9 @@ def _from_json(data: dict[str, Any]) -> Notes:
     return Notes(bool(remember), parse_facts(data.get("facts")), complete=isinstance(remember, bool))
 
 
-def _from_lines(text: str) -> Notes:
-    lowered = "\n" + text.lower()
-    cut = min((i for m in _MARKERS if (i := lowered.find(m)) >= 0), default=-1)
+def _from_lines(text: str, markers: Sequence[str] = _MARKERS) -> Notes:
+    lowered = "\n" + text.translate(_LOWER)
+    cut = min((i for m in markers if (i := lowered.find(m)) >= 0), default=-1)
     if cut < 0:
         return Notes()
     block = text[max(cut - 1, 0) :]

@@ -156,6 +156,11 @@ class PromptBuilder:
         for shot in self.shots:
             values = {"memory": shot.memory, "context": shot.context, "response": shot.response}
             parts.append(cut_tokens(fill("reply", "shot", values), room["shots"]))
+        return "\n\n".join([*parts, *self.standing(known)])
+
+    def standing(self, known: Known) -> list[str]:
+        """Profile and running summary, each cut to its room."""
+        room, parts = self.recipe.room, list[str]()
         if "profile" in self.recipe.system and known.profile.facts:
             facts = "\n".join(
                 f"{key.replace('_', ' ')}: {value if isinstance(value, str) else ', '.join(value)}"
@@ -164,7 +169,7 @@ class PromptBuilder:
             parts.append(fill("reply", "profile", {"profile": cut_tokens(facts, room["profile"])}))
         if "summary" in self.recipe.system and known.summary:
             parts.append(fill("reply", "summary", {"summary": cut_tokens(known.summary, room["summary"])}))
-        return "\n\n".join(parts)
+        return parts
 
     def dialogue(self, turns: Sequence[Turn], notes: Mapping[str, Notes]) -> tuple[list[Message], list[Turn]]:
         """The turns that fit, as messages, with the turns themselves. When the room is

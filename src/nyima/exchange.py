@@ -1,0 +1,131 @@
+"""A reply that another program makes: what the memory gives it, and what becomes of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
+from nyima.domain.evidence import Answer, Query, Recall, Usage
+from nyima.engines.ingest import turn_id
+from nyima.engines.notes import ReplyStream
+from nyima.engines.prompts import fill, sections
+from nyima.engines.reading import Known, PromptBuilder, quoted
+from nyima.errors import InputError
+from nyima.memory import Memory
+from nyima.replying import Draft, concluded, known_of, recalled
+
+__all__ = ["Asked", "Exchange"]
+
+_LINES = 8
+_TAG = "nyima-notes"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a program is about to ask a model: the user's message, its session, the lines
+    (role, text) before it. ``id`` makes a repeated request one turn. ``reads`` puts the
+    memory in, ``writes`` keeps message and reply; with ``notes`` the model is asked to write
+    them after its reply, otherwise a job makes them."""
+
+    text: str
+    session: str
+    dialogue: tuple[tuple[str, str], ...] = ()
+    id: str = ""
+    reads: bool = True
+    writes: bool = True
+    notes: bool = True
+
+
+class Exchange:
+    """One message and its reply. ``system`` is what the system message gets, as data;
+    ``recall`` what was found; ``said`` the user's turn, which is stored already."""
+
+    def __init__(self, memory: Memory, asked: Asked, said: Turn, known: Known, recall: Recall) -> None:
+        self.memory, self.asked, self.said, self.recall = memory, asked, said, recall
+        self._known = known
+        self._draft = Draft(recall, ReplyStream(_TAG))
+        self.answer: Answer | None = None
+
+    @classmethod
+    async def begin(cls, memory: Memory, asked: Asked) -> Exchange:
+        """Store the message, and look up what the memory has on it. Raises InputError for
+        an empty message, StoreError when it cannot be stored."""
+        if not asked.text.strip():
+            raise InputError("an empty message has no answer: write something")
+        now = memory.parts.clock.now()
+        text = clean_text(asked.text)
+        key = turn_id(asked.session, asked.id, text) if asked.id else turn_id()
+        said = Turn(key, asked.session, Role.USER, text, now)
+        recipe = memory.parts.recipe
+        if asked.writes:
+            session = Session(asked.session, now)
+            (said,) = await memory.ingest.hear(memory.scope, session, [said], recipe)
+        if not asked.reads:
+            return cls(memory, asked, said, Known(), Recall(Query(text, now)))
+        known = await known_of(memory)
+        query = Query(text, now, session=asked.session, dialogue=asked.dialogue[-_LINES:])
+        shown = {line for _, line in asked.dialogue}
+        seen = {t.id for t in await memory.turns(asked.session) if t.text in shown}
+        return cls(memory, asked, said, known, await recalled(memory, recipe, query, known, seen | {said.id}))
+
+    @property
+    def notes(self) -> bool:
+        """Whether the model is asked for notes."""
+        return self.asked.notes and self.asked.writes and self.memory.parts.recipe.takes_notes
+
+    @property
+    def system(self) -> str:
+        """What is known and what was recalled, as data, and how to write notes; empty when
+        there is neither."""
+        recipe = self.memory.parts.recipe
+        builder = PromptBuilder(recipe, "", "lines" if self.notes else "plain", 8_000, {})
+        parts = builder.standing(self._known)
+        evidence = quoted(self.recall.kept, recipe.evidence.tokens, scored=recipe.scored) if self.recall.kept else ""
+        if evidence:
+            parts.append(fill("reply", "found", {"memory": evidence}))
+        if parts:
+            parts.insert(0, sections("reply")["others"])
+        if self.notes:
+            parts.append(sections("reply")["lines"].replace("notes>", f"{_TAG}>"))
+        return "\n\n".join(parts)
+
+    def feed(self, piece: str) -> str:
+        """A piece of the model's text; what of it may be shown, without the notes."""
+        visible = self._draft.stream.feed(piece)
+        self._draft.first = self._draft.first or time.perf_counter() - self._draft.started
+        return visible
+
+    @property
+    def noting(self) -> bool:
+        """Whether the reply has ended and its notes are coming."""
+        return self._draft.stream.closed
+
+    def finish(self) -> str:
+        """What of the text was held back until its end was known."""
+        return self._draft.stream.finish()
+
+    async def close(self, text: str | None = None, *, complete: bool = True, usage: Usage | None = None) -> Answer:
+        """Store the reply, once: ``text`` as it stands, or what was fed. One that broke off
+        is kept and marked as not complete; its notes are made by a job."""
+        if self.answer is not None:
+            return self.answer
+        draft = self._draft
+        draft.text, draft.usage = text, usage or Usage()
+        if text is not None or not self.notes:
+            draft.finish = "cut"  # nobody was asked for notes: the job makes them
+        now = self.memory.parts.clock.now()
+        spoken = clean_text(draft.reply())
+        parts = ("reply",) if complete else ("reply", "incomplete")
+        key = turn_id(self.said.id, *parts, *(() if self.asked.id else (spoken,)))
+        reply = Turn(key, self.said.session, Role.ASSISTANT, spoken, now, Origin.ASSISTANT)
+        turns = (self.said, reply)
+        session = Session(self.said.session, now)
+        if not self.asked.writes:
+            self.answer = Answer(spoken, reply.id, self.recall, draft.stream.notes(), draft.usage, {})
+            return self.answer
+        self.answer = await concluded(
+            self.memory, self.memory.parts.recipe, session, turns, draft, complete=complete,
+            known=self._known,
+        )  # fmt: skip
+        return self.answer

@@ -24,14 +24,16 @@ _TAG = "nyima-notes"
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What a program is about to ask a model: the user's message, its session, the lines
-    (role, text) before it. ``id`` makes a repeated request one turn. ``reads`` puts the
-    memory in, ``writes`` keeps message and reply; with ``notes`` the model is asked to write
-    them after its reply, otherwise a job makes them."""
+    (role, text) before it. ``id`` is the message's place: the same text at the same place is
+    one turn. With a ``key`` the reply, too, is stored once, however often it is asked for.
+    ``reads`` puts the memory in, ``writes`` keeps message and reply; with ``notes`` the model
+    is asked to write them after its reply, otherwise a job makes them."""
 
     text: str
     session: str
     dialogue: tuple[tuple[str, str], ...] = ()
     id: str = ""
+    key: str = ""
     reads: bool = True
     writes: bool = True
     notes: bool = True
@@ -55,7 +57,8 @@ class Exchange:
             raise InputError("an empty message has no answer: write something")
         now = memory.parts.clock.now()
         text = clean_text(asked.text)
-        key = turn_id(asked.session, asked.id, text) if asked.id else turn_id()
+        place = asked.key or asked.id
+        key = turn_id(asked.session, place, text) if place else turn_id()
         said = Turn(key, asked.session, Role.USER, text, now)
         recipe = memory.parts.recipe
         if asked.writes:
@@ -117,7 +120,7 @@ class Exchange:
         now = self.memory.parts.clock.now()
         spoken = clean_text(draft.reply())
         parts = ("reply",) if complete else ("reply", "incomplete")
-        key = turn_id(self.said.id, *parts, *(() if self.asked.id else (spoken,)))
+        key = turn_id(self.said.id, *parts, *(() if self.asked.key else (spoken,)))
         reply = Turn(key, self.said.session, Role.ASSISTANT, spoken, now, Origin.ASSISTANT)
         turns = (self.said, reply)
         session = Session(self.said.session, now)

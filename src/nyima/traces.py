@@ -10,8 +10,9 @@ from typing import Any
 from nyima.domain.evidence import Answer, Evidence, Recall
 from nyima.domain.memory import MemoryRecord, Passage
 from nyima.domain.ports import Event
+from nyima.engines.cascade import Receipt
 
-__all__ = ["evidence_to_dict", "iso", "place_of", "plan_to_list", "record_to_json", "trace_event"]
+__all__ = ["evidence_to_dict", "iso", "place_of", "plan_to_list", "receipt_to_dict", "record_to_json", "trace_event"]
 
 
 def iso(moment: datetime | None) -> str | None:
@@ -66,6 +67,18 @@ def record_to_json(record: MemoryRecord) -> dict[str, Any]:
         "recorded": iso(record.recorded.since),
         "retired": iso(record.recorded.until),
         "supersedes": record.supersedes,
+    }
+
+
+def receipt_to_dict(receipt: Receipt) -> dict[str, Any]:
+    """The receipt of an erase."""
+    return {
+        "erased": dict(receipt.erased),
+        "rederived": receipt.rederived,
+        "turns": receipt.turns,
+        "also": dict(receipt.also),
+        "files_scanned": receipt.files_scanned,
+        "bytes_found": receipt.bytes_found,
     }
 
 

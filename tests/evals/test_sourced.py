@@ -180,7 +180,7 @@ async def test_prompted_rows_use_the_shipped_prompt(tmp_path: Path) -> None:
     (row,) = await run_replies(bench, [Setup("safari", "model", "words", scored=False)], silent)
     await bench.close()
     asked = scripted.asked("chat")[0].last
-    assert "] documents, 5 Jan 2026: “chess has 32 pieces”" in asked
+    assert "] documents, 5 Jan 2026: chess has 32 pieces" in asked
     assert "documents 0." not in asked, "without scores"
     assert row["rows"][0]["plan"] == "persona+documents"
     assert row["calls"] == 1.0

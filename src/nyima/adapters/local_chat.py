@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nyima.adapters.openai_chat import Endpoint, OpenAIChat
+from nyima.adapters.reached import Reached
 from nyima.domain.ports import Completion, Message
 from nyima.errors import PackError
 
@@ -85,6 +86,13 @@ class LocalChat:
                 messages, max_tokens=max_tokens, temperature=temperature, schema=schema, grammar=grammar, lane=lane
             ):
                 yield piece
+
+    @contextlib.asynccontextmanager
+    async def reached(self, lane: str) -> AsyncIterator[Reached]:
+        """The child's address, while its slot is free for one request."""
+        chat = await self.start()
+        async with self._busy[_LANES.get(lane, max(_LANES.values()))], chat.reached(lane) as there:
+            yield there
 
     async def close(self) -> None:
         """End the child."""

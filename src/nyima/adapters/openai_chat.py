@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from nyima.adapters.reached import Reached
 from nyima.domain.evidence import Usage
 from nyima.domain.ports import Completion, Message
 from nyima.domain.text import tokens
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Endpoint", "OpenAIChat", "translated"]
 
+_OPENAI = "https://api.openai.com/v1"
 _OPTIONAL = ("max_tokens", "temperature", "stream_options")
 
 
@@ -179,6 +181,14 @@ class OpenAIChat:
         if "max_tokens" in self._refused:
             kept["max_completion_tokens"] = request["max_tokens"]
         return kept
+
+    @asynccontextmanager
+    async def reached(self, lane: str) -> AsyncIterator[Reached]:
+        """The address, for requests that are sent on as they are."""
+        extra: dict[str, Any] = {}
+        if self._slots is not None:
+            extra = {"id_slot": self._slots.get(lane, max(self._slots.values())), "cache_prompt": True}
+        yield Reached(self._endpoint.url or _OPENAI, self._endpoint.key or "", extra)
 
     async def close(self) -> None:
         """Close the connections."""

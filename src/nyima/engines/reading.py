@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nyima.domain.conversation import Origin, Role, Turn
+from nyima.domain.conversation import Role, Turn
 from nyima.domain.evidence import Evidence, Notes
 from nyima.domain.memory import Passage, Profile
 from nyima.domain.ports import Message
@@ -106,18 +106,8 @@ def _plain(text: str) -> str:
     return " ".join(text.replace("[", "(").replace("]", ")").split())
 
 
-def _foreign(piece: Evidence) -> bool:
-    """Whether somebody else than the user wrote it: what asks for something there must not
-    be taken for a wish of the user's."""
-    if isinstance(piece.record, Passage):
-        return piece.record.document != "persona"
-    return piece.record.provenance.origin is not Origin.USER
-
-
 def _line(piece: Evidence, room: int, *, scored: bool = True) -> str:
     text = _plain(piece.text)
-    if _foreign(piece):
-        text = f"“{text}”"
     where = piece.at.strftime("%-d %b %Y")
     if isinstance(piece.record, Passage) and piece.record.document not in {"persona", piece.source}:
         where = cut_tokens(_plain(f"{piece.record.document} {piece.record.place}"), 24)
@@ -205,7 +195,4 @@ class PromptBuilder:
         """The user's message with the evidence before it."""
         message = cut_tokens(message, max(600, self.window // 3))
         memory = quoted(evidence, self.recipe.evidence.tokens, scored=self.recipe.scored) if evidence else ""
-        if not memory:
-            return message
-        foreign = any(_foreign(e) for e in shown(evidence, self.recipe.evidence.tokens))
-        return fill("reply", "quotes" if foreign else "memory", {"memory": memory, "message": message})
+        return fill("reply", "memory", {"memory": memory, "message": message}) if memory else message

@@ -148,7 +148,8 @@ async def remove(
 ) -> None:
     """Erase documents for good, with their index; the receipt says what."""
     from nyima.documents import remove_documents
-    from nyima.interfaces.cli.memories import receipt_to_dict, show_receipt
+    from nyima.interfaces.cli.memories import show_receipt
+    from nyima.traces import receipt_to_dict
 
     if not yes:
         typer.confirm(f"Erase {', '.join(names)} for good?", abort=True, err=True)

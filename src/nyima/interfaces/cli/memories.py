@@ -9,29 +9,17 @@ import typer
 
 from nyima.interfaces.cli.common import Common, command, console, parse_date
 from nyima.interfaces.cli.why import show_evidence
-from nyima.traces import evidence_to_dict, iso, plan_to_list, record_to_json
+from nyima.traces import evidence_to_dict, iso, plan_to_list, receipt_to_dict, record_to_json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from nyima.engines.cascade import Receipt
 
-__all__ = ["add_to", "receipt_to_dict", "show_receipt"]
+__all__ = ["add_to", "show_receipt"]
 
 _Kind = Annotated[list[str] | None, typer.Option("--kind", help="episode, note, summary or fact; may be repeated.")]
 _AsOf = Annotated[str | None, typer.Option("--as-of", help="What was true on that day.")]
-
-
-def receipt_to_dict(receipt: Receipt) -> dict[str, Any]:
-    """The receipt of an erase."""
-    return {
-        "erased": dict(receipt.erased),
-        "rederived": receipt.rederived,
-        "turns": receipt.turns,
-        "also": dict(receipt.also),
-        "files_scanned": receipt.files_scanned,
-        "bytes_found": receipt.bytes_found,
-    }
 
 
 def show_receipt(out: Console, receipt: Receipt) -> None:

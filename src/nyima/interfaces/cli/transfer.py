@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +12,7 @@ from nyima.domain.conversation import Role
 from nyima.domain.text import tokens
 from nyima.errors import InputError
 from nyima.interfaces.cli.common import Common, command, console, ensure_packs, say
+from nyima.interfaces.exports import export_lines
 from nyima.interfaces.importers import FORMATS, read_conversations
 from nyima.interfaces.restore import is_export, restore
 
@@ -118,7 +118,7 @@ async def export(
         if format == "markdown" and common.json:
             raise InputError("Markdown is no JSON: leave --json out, or choose --format jsonl")
         if format == "jsonl":
-            lines = await _jsonl(memory)
+            lines = await export_lines(memory)
         elif format == "markdown":
             lines = await _markdown(memory)
         else:
@@ -130,28 +130,6 @@ async def export(
             say(line)
     else:
         file.write_text("\n".join(lines) + "\n", "utf-8")
-
-
-async def _jsonl(memory: Memory) -> list[str]:
-    from nyima.adapters.schema import record_to_dict
-    from nyima.traces import iso
-
-    rows: list[dict[str, Any]] = [{"nyima": 1, "user": memory.scope.user}]
-    rows += [
-        {"session": {"id": s.id, "started": iso(s.started), "ended": iso(s.ended), "title": s.title}}
-        for s in await memory.sessions()
-    ]
-    rows += [
-        {
-            "turn": {
-                "id": t.id, "session": t.session, "position": t.position, "role": t.role.value, "text": t.text,
-                "at": iso(t.at), "origin": t.origin.value, "speaker": t.speaker,
-            }
-        }
-        for t in await memory.turns()
-    ]  # fmt: skip
-    rows += [{"record": record_to_dict(r)} for r in await memory.records(retired=True)]
-    return [json.dumps(row, ensure_ascii=False) for row in rows]
 
 
 async def _markdown(memory: Memory) -> list[str]:

@@ -1,0 +1,33 @@
+"""A whole memory, taken out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from nyima.adapters.schema import record_to_dict
+from nyima.memory import Memory
+from nyima.traces import iso
+
+__all__ = ["export_lines"]
+
+
+async def export_lines(memory: Memory) -> list[str]:
+    """A memory as lossless JSON lines: its user, sessions, turns, and records with their
+    history."""
+    rows: list[dict[str, Any]] = [{"nyima": 1, "user": memory.scope.user}]
+    rows += [
+        {"session": {"id": s.id, "started": iso(s.started), "ended": iso(s.ended), "title": s.title}}
+        for s in await memory.sessions()
+    ]
+    rows += [
+        {
+            "turn": {
+                "id": t.id, "session": t.session, "position": t.position, "role": t.role.value, "text": t.text,
+                "at": iso(t.at), "origin": t.origin.value, "speaker": t.speaker,
+            }
+        }
+        for t in await memory.turns()
+    ]  # fmt: skip
+    rows += [{"record": record_to_dict(r)} for r in await memory.records(retired=True)]
+    return [json.dumps(row, ensure_ascii=False) for row in rows]

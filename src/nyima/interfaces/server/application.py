@@ -1,0 +1,205 @@
+"""The server's application: routes, errors, and what is open without a key."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from nyima import __version__
+from nyima.adapters.reached import Reaches
+from nyima.adapters.upstream import Upstream
+from nyima.errors import NyimaError
+from nyima.interfaces.server import rest
+from nyima.interfaces.server.auth import Gate, needs
+from nyima.interfaces.server.guard import Guard
+from nyima.interfaces.server.keys import KeyRing
+from nyima.interfaces.server.limits import Limits
+from nyima.interfaces.server.memories import Memories
+from nyima.interfaces.server.metrics import Metrics
+from nyima.interfaces.server.problems import Problem, problem_of, respond
+from nyima.interfaces.server.proxy import Proxy
+from nyima.interfaces.server.state import Served, served
+from nyima.interfaces.server.wires import CHAT, RESPONSES
+from nyima.parts import Parts
+
+__all__ = ["Serving", "application"]
+
+_OPEN = frozenset({"/health/live", "/health/ready"})
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """How a server is set up. ``hosts`` are the names that it answers to; ``trusted`` takes
+    the headers of front ends; ``idle`` is how long it waits, in seconds, before it works."""
+
+    hosts: frozenset[str] = frozenset({"127.0.0.1", "localhost", "[::1]"})
+    trusted: bool = False
+    most: int = 4_194_304
+    idle: float = 1.5
+
+
+def application(parts: Parts, ring: KeyRing, serving: Serving = Serving()) -> FastAPI:
+    """The application over one store and one model."""
+    memories = Memories(parts, idle=serving.idle)
+    limits, metrics = Limits(), Metrics()
+    chat: object = parts.chat
+    upstream = Upstream(chat) if isinstance(chat, Reaches) else None
+    proxy = Proxy(memories, upstream, limits, metrics, serving.trusted) if upstream is not None else None
+
+    @contextlib.asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        del app
+        await memories.start()
+        yield
+        if proxy is not None:
+            await proxy.close()
+        if upstream is not None:
+            await upstream.close()
+        await memories.close()
+
+    app = FastAPI(
+        title="Nyima", version=__version__, description="A personal memory that you own, for any LLM assistant.",
+        lifespan=life, openapi_url="/openapi.json", docs_url=None, redoc_url=None,
+        middleware=[Middleware(Guard, hosts=serving.hosts, most=serving.most), Middleware(_Counted, metrics=metrics),
+                    Middleware(_Keyed)],
+    )  # fmt: skip
+    app.state.served = Served(memories, Gate(ring, limits), limits, metrics, proxy)
+    _answer_errors(app)
+    app.include_router(rest.router)
+    _add_proxy(app)
+    _add_health(app)
+    return app
+
+
+@dataclass(slots=True)
+class _Keyed:
+    """No route but the health routes is reached without a key, whatever it forgets."""
+
+    app: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in _OPEN:
+            request = Request(scope)
+            try:
+                scope.setdefault("state", {})["key"] = served(request).gate.check(request)
+            except Problem as problem:
+                await respond(request, problem)(scope, receive, send)
+                return
+            except NyimaError as error:
+                await respond(request, problem_of(error))(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
+
+
+@dataclass(slots=True)
+class _Counted:
+    app: ASGIApp
+    metrics: Metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 500
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, answer)
+        finally:
+            route = str(getattr(scope.get("route"), "path", "none"))
+            self.metrics.observe(scope["method"], route, status, time.perf_counter() - started)
+
+
+def _answer_errors(app: FastAPI) -> None:
+    async def problem(request: Request, error: Exception) -> Response:
+        if isinstance(error, Problem):
+            return respond(request, error)
+        if isinstance(error, NyimaError):
+            return respond(request, problem_of(error))
+        if isinstance(error, RequestValidationError):
+            first: dict[str, Any] = dict(next(iter(error.errors()), {}))
+            where = ".".join(str(p) for p in first.get("loc", ()))
+            return respond(request, Problem(422, f"{where}: {first.get('msg', 'not valid')}", param=where))
+        if isinstance(error, HTTPException):
+            return respond(request, Problem(error.status_code, str(error.detail)))
+        return respond(request, Problem(500, "something failed that should not: it is in the server's log"))
+
+    for kind in (Problem, NyimaError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, problem)
+
+
+def _add_proxy(app: FastAPI) -> None:
+    def there(request: Request) -> Proxy:
+        found = served(request).proxy
+        if found is None:
+            raise Problem(503, "there is no chat model behind this server: set OPENAI_BASE_URL or NYIMA_MODEL")
+        return found
+
+    async def chat(request: Request) -> Response:
+        """Chat completions, with the memory."""
+        return await there(request).answer(request, request.state.key, CHAT)
+
+    async def responses(request: Request) -> Response:
+        """Responses, with the memory."""
+        return await there(request).answer(request, request.state.key, RESPONSES)
+
+    async def pass_on(request: Request) -> Response:
+        """As it is."""
+        return await there(request).pass_on(request, request.url.path.removeprefix("/v1"))
+
+    routes: Iterable[tuple[str, Callable[[Request], Awaitable[Response]], str]] = (
+        ("/v1/chat/completions", chat, "POST"),
+        ("/v1/responses", responses, "POST"),
+        ("/v1/responses/{id}", pass_on, "GET"),
+        ("/v1/responses/{id}", pass_on, "DELETE"),
+        ("/v1/models", pass_on, "GET"),
+        ("/v1/models/{id:path}", pass_on, "GET"),
+        ("/v1/embeddings", pass_on, "POST"),
+        ("/v1/audio/{what}", pass_on, "POST"),
+    )
+    for path, function, method in routes:
+        app.add_route(path, function, methods=[method], include_in_schema=False)
+
+
+def _add_health(app: FastAPI) -> None:
+    async def live(request: Request) -> Response:
+        """The process answers. It looks at nothing else."""
+        del request
+        return JSONResponse({"status": "ok"})
+
+    async def ready(request: Request) -> Response:
+        """The memory file can be read."""
+        try:
+            await served(request).memories.parts.store.scopes()
+        except NyimaError as error:
+            return JSONResponse({"status": "not ready", "why": type(error).__name__}, 503)
+        return JSONResponse({"status": "ok"})
+
+    async def metrics(request: Request) -> Response:
+        """For Prometheus; needs a key with the scope admin."""
+        needs(request.state.key, ("admin",))
+        parts = served(request)
+        states: Counter[str] = Counter()
+        for scope in await parts.memories.parts.store.scopes():
+            states.update(j.state for j in await parts.memories.parts.store.jobs(scope, ("queued", "leased", "parked")))
+        return PlainTextResponse(parts.metrics.text(states), media_type="text/plain; version=0.0.4")
+
+    for path, function in (("/health/live", live), ("/health/ready", ready), ("/metrics", metrics)):
+        app.add_route(path, function, methods=["GET"], include_in_schema=False)

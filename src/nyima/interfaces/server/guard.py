@@ -1,0 +1,126 @@
+"""What every request passes: host, size, time, headers; and the log line it leaves."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from nyima.interfaces.server.problems import Problem, respond
+
+__all__ = ["Guard", "JsonLines"]
+
+_log = logging.getLogger("nyima.server")
+_SECRET = re.compile(r"nyima-[0-9a-f]{8}-[\w-]+|sk-[\w-]{8,}|(?i:bearer)\s+\S+")
+_CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self';"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'; media-src 'self' blob:"
+)
+_HEADERS = {
+    "content-security-policy": _CSP,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(self)",
+}
+
+
+@dataclass(slots=True)
+class Guard:
+    """The outermost layer: refuses foreign hosts (DNS rebinding), foreign pages and large
+    bodies, and adds the headers that keep pages apart."""
+
+    app: ASGIApp
+    hosts: frozenset[str]
+    most: int = 4_194_304
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 500
+        request = Request(scope)
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        problem = self._problem(Headers(scope=scope))
+        if problem is not None:
+            await respond(request, problem)(scope, receive, answer)
+        else:
+            await self.app(scope, self._limited(receive), answer)
+        took = round((time.perf_counter() - started) * 1_000, 1)
+        route = getattr(scope.get("route"), "path", "")
+        _log.info("request", extra={"method": scope["method"], "route": route, "status": status, "ms": took})
+
+    def _problem(self, headers: Headers) -> Problem | None:
+        host = headers.get("host", "").lower()
+        if host not in self.hosts and _bare(host) not in self.hosts:
+            return Problem(421, "this address is not served here: start the server with --host-name for it")
+        origin = headers.get("origin", "").lower()
+        if origin and origin.partition("://")[2] != host:
+            return Problem(403, "requests from another site's page are not taken")
+        length = headers.get("content-length", "0")
+        if not length.isdigit():
+            return Problem(400, "the content-length is no number")
+        if int(length) > self.most:
+            return Problem(413, f"the body has {int(length):,} bytes; the limit is {self.most:,}")
+        return None
+
+    def _limited(self, receive: Receive) -> Receive:
+        size = 0
+
+        async def limited() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > self.most:
+                raise Problem(413, f"the body is larger than the limit of {self.most:,} bytes")
+            return message
+
+        return limited
+
+
+def _bare(host: str) -> str:
+    """A host without its port."""
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdigit() else host
+
+
+class JsonLines(logging.Formatter):
+    """Log lines as JSON objects; what looks like a secret is left out."""
+
+    _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
+
+    def __init__(self, extra: Iterable[str] = ()) -> None:
+        super().__init__()
+        self._also = frozenset(extra)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        body = {
+            "at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S"),
+            "level": record.levelname.lower(),
+            "what": record.getMessage(),
+        }
+        body |= {k: v for k, v in vars(record).items() if k not in self._OWN}
+        if record.exc_info and record.exc_info[0] is not None:
+            body["error"] = record.exc_info[0].__name__
+        return _SECRET.sub("[secret]", json.dumps(body, ensure_ascii=False, default=str))

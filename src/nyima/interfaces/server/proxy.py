@@ -1,0 +1,282 @@
+"""The proxy: any OpenAI-compatible program gets a memory by changing one URL."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from nyima.adapters.upstream import Sent, Upstream
+from nyima.domain.conversation import Scope
+from nyima.domain.evidence import Usage
+from nyima.errors import ModelUnreachable, NyimaError
+from nyima.exchange import Asked, Exchange
+from nyima.interfaces.server.identity import Told, housekeeping, own_session, told
+from nyima.interfaces.server.keys import Key
+from nyima.interfaces.server.limits import Limits
+from nyima.interfaces.server.memories import Memories
+from nyima.interfaces.server.metrics import Metrics
+from nyima.interfaces.server.problems import Problem, envelope, problem_of
+from nyima.interfaces.server.sse import events, rendered
+from nyima.interfaces.server.wires import Stream, Wire
+
+__all__ = ["Proxy"]
+
+_MOST_ANSWER = 32_000_000
+_MOST_RESPONSES = 10_000
+
+
+@dataclass(slots=True)
+class Proxy:
+    """Sends chat requests on, with the memory in them, and keeps what was said."""
+
+    memories: Memories
+    upstream: Upstream
+    limits: Limits
+    metrics: Metrics
+    trusted: bool = False
+    sessions: OrderedDict[str, tuple[Scope, str]] = field(default_factory=OrderedDict[str, tuple[Scope, str]])
+    running: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+
+    async def answer(self, request: Request, key: Key, wire: Wire) -> Response:
+        """One chat request. Raises Problem."""
+        body = await read_object(request)
+        lines = wire.lines(body)
+        who = told(key, request.headers, body, trusted=self.trusted)
+        exchange = await self._begin(who, key, wire, body, lines)
+        headers = dict(request.headers)
+        sent = outgoing(body, key)
+        plain = exchange is not None and (wire.plain(body) or who.explicit)
+        if exchange is not None and plain and exchange.system:
+            sent = wire.with_system(sent, exchange.system)
+        notes = exchange is not None and exchange.notes
+        work = _Work(self, who, key, wire, exchange, notes)
+        if body.get("stream") is True:
+            return await work.streamed(sent, headers)
+        return await work.whole(sent, headers)
+
+    async def _begin(
+        self, who: Told, key: Key, wire: Wire, body: Mapping[str, Any], lines: list[tuple[str, str]]
+    ) -> Exchange | None:
+        """The exchange of a request that the memory takes part in; the message is stored."""
+        message = next((text for role, text in reversed(lines) if role == "user"), "")
+        if who.mode == "off" or not message.strip() or housekeeping(message):
+            return None
+        if (who.reads and "read" not in key.scopes) or (who.writes and "write" not in key.scopes):
+            raise Problem(403, f"this key has the scopes {', '.join(key.scopes)}: memory {who.mode!r} needs more")
+        memory = self.memories.of(who.scope)
+        last = max(i for i, (role, _) in enumerate(lines) if role == "user")
+        said = [line for line in lines[: last + 1] if line[0] in {"user", "system", "developer"}]
+        session = who.session or self._earlier(who.scope, body.get("previous_response_id"))
+        if not session:
+            session = await own_session(memory, said, memory.parts.clock.now())
+        dialogue = tuple((r, t) for r, t in lines[:last] if r in {"user", "assistant"} and t.strip())
+        place = str(sum(role == "user" for role, _ in lines))
+        notes = wire.plain(body) and who.writes
+        asked = Asked(message, session, dialogue, place, who.key, who.reads, who.writes, notes)
+        return await Exchange.begin(memory, asked)
+
+    def _earlier(self, scope: Scope, response: Any) -> str:
+        found = self.sessions.get(response) if isinstance(response, str) else None
+        return found[1] if found is not None and found[0] == scope else ""
+
+    def keep(self, response: str, scope: Scope, session: str) -> None:
+        """Remember which session a response belongs to."""
+        self.sessions[response] = (scope, session)
+        while len(self.sessions) > _MOST_RESPONSES:
+            self.sessions.popitem(last=False)
+
+    def spend(self, key: Key, usage: Usage) -> None:
+        """Count what an answer took."""
+        self.limits.spend(key, usage.prompt + usage.completion)
+        self.metrics.spend(usage.prompt, usage.completion)
+
+    async def pass_on(self, request: Request, path: str) -> Response:
+        """A request of another kind (models, embeddings, audio), as it is."""
+        content = await request.body()
+        async with self.upstream.send(request.method, path, content, dict(request.headers)) as sent:
+            return Response(await sent.read(_MOST_ANSWER), sent.status, dict(sent.headers))
+
+    async def close(self) -> None:
+        """Wait for the replies that are still coming in."""
+        if self.running:
+            await asyncio.wait(self.running, timeout=10.0)
+
+
+def outgoing(body: Mapping[str, Any], key: Key) -> dict[str, Any]:
+    """The request as the upstream gets it: no user of ours is named there."""
+    found = {k: v for k, v in body.items() if k not in {"user", "safety_identifier", "prompt_cache_key"}}
+    metadata = found.get("metadata")
+    if isinstance(metadata, dict):
+        found["metadata"] = {k: v for k, v in metadata.items() if k not in {"user_id", "session_id", "memory"}}
+    if any(name in body for name in ("user", "safety_identifier")):
+        found["safety_identifier"] = f"nyima-{key.id}"
+    return found
+
+
+async def read_object(request: Request) -> dict[str, Any]:
+    """The body as a JSON object. Raises Problem 400."""
+    try:
+        found = json.loads(await request.body())
+    except (ValueError, RecursionError) as error:
+        raise Problem(400, f"the body is no JSON: {str(error)[:200]}") from error
+    if not isinstance(found, dict):
+        raise Problem(400, "the body must be a JSON object")
+    return found
+
+
+@dataclass(slots=True)
+class _Work:
+    """One request on its way: it is finished even when its client is gone."""
+
+    proxy: Proxy
+    who: Told
+    key: Key
+    wire: Wire
+    exchange: Exchange | None
+    notes: bool
+
+    @property
+    def _told(self) -> dict[str, str]:
+        if self.exchange is None:
+            return {"x-nyima-memory": "off"}
+        kept = self.exchange.recall.kept
+        said = {"x-nyima-memory": self.who.mode, "x-nyima-session-id": self.exchange.said.session}
+        return said | {"x-nyima-turn-id": self.exchange.said.id, "x-nyima-recalled": str(len(kept))}
+
+    async def whole(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> Response:
+        """An answer in one piece."""
+        work: asyncio.Task[Response] = asyncio.get_running_loop().create_task(self._whole(body, headers))
+        self._hold(work)
+        return await asyncio.shield(work)
+
+    def _hold(self, work: asyncio.Task[Any]) -> None:
+        self.proxy.running.add(work)
+        work.add_done_callback(self.proxy.running.discard)
+
+    async def _whole(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> Response:
+        with self.proxy.memories.talking(self.who.scope):
+            async with self.proxy.upstream.send("POST", self.wire.path, body, headers) as sent:
+                raw = await sent.read(_MOST_ANSWER)
+            if sent.status >= 400:
+                return refused(sent, raw)
+            try:
+                answer = json.loads(raw)
+                text = self.wire.text(answer)
+            except (ValueError, TypeError, AttributeError) as error:
+                raise ModelUnreachable(
+                    "the upstream sent an answer that is no JSON object: check its address"
+                ) from error
+            usage = self.wire.usage(answer)
+            self.proxy.spend(self.key, usage)
+            if self.exchange is not None:
+                if self.notes:
+                    shown = self.exchange.feed(text) + self.exchange.finish()
+                    answer = self.wire.with_text(answer, shown.rstrip() if self.exchange.noting else shown)
+                if text:
+                    await self.exchange.close(None if self.notes else text, usage=usage)
+                if isinstance(answer.get("id"), str):
+                    self.proxy.keep(answer["id"], self.who.scope, self.exchange.said.session)
+            kept = {k: v for k, v in sent.headers.items() if k.lower() != "content-type"}
+            return JSONResponse(answer, sent.status, {**kept, **self._told})
+
+    async def streamed(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> Response:
+        """An answer as it comes. It is read to its end, whoever still listens."""
+        queue: asyncio.Queue[bytes | Response | None] = asyncio.Queue()
+        left = asyncio.Event()
+
+        async def put(piece: bytes | Response | None) -> None:
+            if not left.is_set():
+                await queue.put(piece)
+
+        self._hold(asyncio.get_running_loop().create_task(self._read(body, headers, put)))
+        first = await queue.get()
+        if isinstance(first, Response):
+            return first
+
+        async def pieces() -> AsyncIterator[bytes]:
+            try:
+                piece: bytes | Response | None = first
+                while isinstance(piece, bytes):
+                    yield piece
+                    piece = await queue.get()
+            finally:
+                left.set()
+
+        told = {"cache-control": "no-store", "x-accel-buffering": "no", **self._told}
+        return StreamingResponse(pieces(), 200, told, media_type="text/event-stream")
+
+    async def _read(self, body: Mapping[str, Any], headers: Mapping[str, str], put: Any) -> None:
+        with self.proxy.memories.talking(self.who.scope):
+            stream: Stream | None = None
+            try:
+                async with self.proxy.upstream.send("POST", self.wire.path, body, headers) as sent:
+                    if sent.status >= 400:
+                        await put(refused(sent, await sent.read(_MOST_ANSWER)))
+                        return
+                    if "event-stream" not in sent.headers.get("content-type", ""):
+                        raise ModelUnreachable("the upstream sent no stream of events: check its address")
+                    if self.exchange is None:
+                        async for piece in sent.body:
+                            await put(piece)
+                        return
+                    stream = self.wire.stream(self.exchange, notes=self.notes)
+                    await self._follow(stream, sent, put)
+            except NyimaError as error:
+                problem = problem_of(error)
+                await put(rendered(envelope(problem)) if stream else JSONResponse(envelope(problem), problem.status))
+            finally:
+                await self._ended(stream, put)
+
+    async def _follow(self, stream: Stream, sent: Sent, put: Any) -> None:
+        async for event in events(sent.body):
+            for piece in stream.take(event):
+                if stream.complete:
+                    await self._finish(stream)  # what the client hears of as done is stored
+                await put(piece)
+            if event.done:
+                return
+
+    async def _finish(self, stream: Stream) -> None:
+        assert self.exchange is not None
+        if self.exchange.answer is not None:
+            return
+        self.proxy.spend(self.key, stream.usage)
+        if stream.id:
+            self.proxy.keep(stream.id, self.who.scope, self.exchange.said.session)
+        if self.notes:
+            self.exchange.finish()
+        elif not stream.text:
+            return  # a call of tools: the reply follows in another request
+        await self.exchange.close(
+            None if self.notes else stream.text, complete=stream.complete, usage=stream.usage
+        )  # fmt: skip
+
+    async def _ended(self, stream: Stream | None, put: Any) -> None:
+        with contextlib.suppress(NyimaError):
+            if stream is not None:
+                await self._finish(stream)
+        await put(None)
+
+
+def refused(sent: Sent, raw: bytes) -> Response:
+    """The upstream's error, in OpenAI's form whatever its own was. What it says of its keys
+    stays here."""
+    after = sent.headers.get("retry-after", "")
+    headers = {"retry-after": after} if after else {}
+    status = sent.status if sent.status not in {401, 403} else 502
+    detail = f"the upstream answered HTTP {sent.status}"
+    code = "upstream_error"
+    if status == sent.status:
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+            error = json.loads(raw)["error"]
+            detail = f"{detail}: {str(error['message'])[:500]}"
+            code = str(error.get("code") or code)
+    return JSONResponse(envelope(Problem(status, detail, code=code)), status, headers)

@@ -1,0 +1,67 @@
+"""Server-sent events, as OpenAI's API sends them."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nyima.errors import ModelUnreachable
+
+__all__ = ["DONE", "SseEvent", "events", "rendered"]
+
+DONE = b"data: [DONE]\n\n"
+_LONGEST = 8_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SseEvent:
+    """One event. ``data`` is its JSON object; None for ``[DONE]`` and for what is none."""
+
+    name: str
+    text: str
+    data: dict[str, Any] | None
+
+    @property
+    def done(self) -> bool:
+        """Whether it ends the stream."""
+        return self.text.strip() == "[DONE]"
+
+
+async def events(pieces: AsyncIterator[bytes]) -> AsyncIterator[SseEvent]:
+    """The events in a stream of bytes, wherever it is cut. What comes after the last blank
+    line is no event. Raises ModelUnreachable for an event without an end."""
+    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+    rest, name, lines = "", "", list[str]()
+    async for piece in pieces:
+        rest += decode(piece)
+        if len(rest) > _LONGEST:
+            raise ModelUnreachable(f"the upstream sent an event of more than {_LONGEST:,} characters: ask for less")
+        held = "\r" if rest.endswith("\r") else ""
+        *whole, rest = rest[: len(rest) - len(held)].replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        rest += held
+        for line in whole:
+            if not line:
+                if lines:
+                    yield _event(name, "\n".join(lines))
+                name, lines = "", []
+            elif line.startswith("data:"):
+                lines.append(line[5:].removeprefix(" "))
+            elif line.startswith("event:"):
+                name = line[6:].strip()
+
+
+def _event(name: str, text: str) -> SseEvent:
+    try:
+        data = json.loads(text)
+    except ValueError:
+        data = None
+    return SseEvent(name, text, data if isinstance(data, dict) else None)
+
+
+def rendered(data: Mapping[str, Any], name: str = "") -> bytes:
+    """An event as bytes."""
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n".encode("utf-8", "replace")

@@ -1,0 +1,81 @@
+"""What a route works with: the server's parts, and who calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from nyima.domain.conversation import Scope
+from nyima.interfaces.server.auth import Gate, needs
+from nyima.interfaces.server.identity import scope_of
+from nyima.interfaces.server.keys import Key
+from nyima.interfaces.server.limits import Limits
+from nyima.interfaces.server.memories import Memories
+from nyima.interfaces.server.metrics import Metrics
+from nyima.interfaces.server.proxy import Proxy
+from nyima.memory import Memory
+
+__all__ = ["Caller", "Served", "caller", "reader", "served", "writer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The server's parts. ``proxy`` is None without a chat model."""
+
+    memories: Memories
+    gate: Gate
+    limits: Limits
+    metrics: Metrics
+    proxy: Proxy | None
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls: the key, and the memory that it opens."""
+
+    served: Served
+    key: Key
+    scope: Scope
+
+    @property
+    def memory(self) -> Memory:
+        """The memory of the user."""
+        return self.served.memories.of(self.scope)
+
+    @property
+    def limits(self) -> Limits:
+        """What keys have used."""
+        return self.served.limits
+
+    def owe(self) -> None:
+        """Something was written: there may be work."""
+        self.served.memories.owe(self.scope)
+
+    async def drain(self) -> dict[str, int]:
+        """Do the work that is due."""
+        return await self.served.memories.drain(self.scope)
+
+
+def served(request: Request) -> Served:
+    """The parts of the server that got a request."""
+    found = request.app.state.served
+    assert isinstance(found, Served)
+    return found
+
+
+def caller(request: Request, *scopes: str) -> Caller:
+    """Who calls, with these scopes. Raises Problem 403."""
+    key: Key = request.state.key
+    needs(key, scopes)
+    return Caller(served(request), key, scope_of(key, request.headers.get("x-nyima-user-id", "").strip()))
+
+
+async def reader(request: Request) -> Caller:
+    """A key that may read."""
+    return caller(request, "read")
+
+
+async def writer(request: Request) -> Caller:
+    """A key that may read and write."""
+    return caller(request, "read", "write")

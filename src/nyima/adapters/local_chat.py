@@ -43,6 +43,7 @@ class LocalChat:
             if self._chat is not None and self._child is not None and self._child.returncode is None:
                 return self._chat
             arguments = [str(self._file), str(self.window), str(max(_LANES.values()) + 1), str(self._threads)]
+            arguments.append(self.name)
             # A passive wait policy: with both cores busy, spinning threads starve each other.
             launch = (
                 "import os, sys; os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE');"

@@ -17,6 +17,7 @@ __all__ = ["main"]
 def main() -> None:
     """Load the model that ``argv`` names and serve until standard input closes."""
     path, window, lanes, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    name = sys.argv[5]
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
@@ -24,6 +25,7 @@ def main() -> None:
 
     params = xllamacpp.CommonParams()
     params.model.path = path
+    params.model_alias = {name}
     params.n_ctx = window * lanes
     params.n_parallel = lanes
     params.cpuparams.n_threads = threads

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from nyima.adapters.schema import record_from_dict
 from nyima.domain.changes import Add, Delta
-from nyima.domain.conversation import Origin, Role, Session, Turn
+from nyima.domain.conversation import Origin, Role, Session, Turn, as_utc, clean_text
 from nyima.errors import InputError
 from nyima.memory import Memory
 
-__all__ = ["is_export", "restore"]
+__all__ = ["is_export", "read_export", "restore"]
 
 
 def is_export(path: Path) -> bool:
@@ -25,33 +26,44 @@ def is_export(path: Path) -> bool:
 
 
 def _moment(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
+    return None if text is None else as_utc(datetime.fromisoformat(text))
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return clean_text(value)
 
 
 def _session(row: dict[str, Any]) -> Session:
     started = _moment(row["started"])
     assert started is not None
-    return Session(row["id"], started, _moment(row["ended"]), row["title"])
+    return Session(_text(row["id"]), started, _moment(row["ended"]), _text(row["title"]))
 
 
 def _turn(row: dict[str, Any]) -> Turn:
     at = _moment(row["at"])
     assert at is not None
-    return Turn(row["id"], row["session"], Role(row["role"]), row["text"], at, Origin(row["origin"]), row["speaker"])
+    id, session, text, speaker = (_text(row[name]) for name in ("id", "session", "text", "speaker"))
+    return Turn(id, session, Role(row["role"]), text, at, Origin(row["origin"]), speaker)
 
 
-def _lines(path: Path) -> list[str]:
-    """Split at line feeds alone: a text may hold other line separators."""
-    return path.read_text("utf-8").rstrip("\n").split("\n")
+def read_export(data: bytes, name: str) -> list[str]:
+    """The lines of an export. They are split at line feeds alone: a text may hold other line
+    separators. Raises InputError."""
+    try:
+        return data.decode("utf-8").rstrip("\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} is no UTF-8 text (byte {error.start}): export it again") from error
 
 
-async def restore(memory: Memory, path: Path) -> dict[str, Any]:
+async def restore(memory: Memory, lines: Sequence[str], name: str) -> dict[str, Any]:
     """Store everything under its own ids; what is there already stays as it is. Raises
-    InputError with the line that cannot be read."""
+    InputError with the line that cannot be read; then nothing was stored."""
     sessions: dict[str, Session] = {}
     turns: dict[str, list[Turn]] = {}
     records: list[Add] = []
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(lines, 1):
         try:
             row: dict[str, Any] = json.loads(line)
             if "session" in row:
@@ -62,12 +74,13 @@ async def restore(memory: Memory, path: Path) -> dict[str, Any]:
                 turns.setdefault(turn.session, []).append(turn)
             elif "record" in row:
                 records.append(Add(record_from_dict(row["record"])))
-        except (ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:
-            raise InputError(f"{path}, line {number}: {error!r}: export it again") from error
+        except (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError) as error:
+            raise InputError(f"{name}, line {number}: {error!r}: export it again") from error
+    missing = sorted(turns.keys() - sessions.keys())
+    if missing:
+        raise InputError(f"{name}: session {missing[0]!r} of a turn is missing: export it again")
     before = len(await memory.turns())
     for id, said in turns.items():
-        if id not in sessions:
-            raise InputError(f"{path}: session {id!r} of a turn is missing: export it again")
         await memory.store.append(memory.scope, sessions[id], said)
     await memory.store.commit(memory.scope, Delta(tuple(records), "import"))
     await memory.ingest.index(memory.scope)

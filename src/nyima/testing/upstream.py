@@ -195,7 +195,7 @@ def serving(app: Any, port: int = 0) -> Iterator[str]:
     bound = socket.socket()
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bound.bind(("127.0.0.1", port))
-    config = uvicorn.Config(app, log_level="critical", lifespan="on", timeout_graceful_shutdown=2)
+    config = uvicorn.Config(app, log_level="critical", lifespan="on", server_header=False, timeout_graceful_shutdown=2)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([bound])), daemon=True)
     thread.start()

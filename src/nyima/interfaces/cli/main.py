@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from nyima import __version__
-from nyima.interfaces.cli import care, chat, documents, evaluate, graph, memories, services, training, transfer, why
+from nyima.interfaces.cli import (
+    care,
+    chat,
+    documents,
+    evaluate,
+    graph,
+    memories,
+    serve,
+    services,
+    training,
+    transfer,
+    why,
+)
 
 __all__ = ["app", "run"]
 
@@ -35,7 +47,7 @@ def _root(
     """A personal memory that you own, for any LLM assistant."""
 
 
-for part in (chat, memories, why, documents, graph, services, transfer, care, training, evaluate):
+for part in (chat, memories, why, documents, graph, services, serve, transfer, care, training, evaluate):
     part.add_to(app)
 
 

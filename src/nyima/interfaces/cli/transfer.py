@@ -14,7 +14,7 @@ from nyima.errors import InputError
 from nyima.interfaces.cli.common import Common, command, console, ensure_packs, say
 from nyima.interfaces.exports import export_lines
 from nyima.interfaces.importers import FORMATS, read_conversations
-from nyima.interfaces.restore import is_export, restore
+from nyima.interfaces.restore import is_export, read_export, restore
 
 if TYPE_CHECKING:
     from nyima.memory import Memory
@@ -59,7 +59,8 @@ async def _bring_in(memory: Memory, file: Path, format: str | None) -> dict[str,
     sessions, turns, skipped, ids = 0, 0, 0, list[str]()
     before = len(await memory.turns())
     if is_export(file):
-        return await restore(memory, file)
+        data = await asyncio.to_thread(file.read_bytes)
+        return await restore(memory, read_export(data, str(file)), str(file))
     conversations = await asyncio.to_thread(lambda: list(read_conversations(file, format)))
     with Progress(console=console(err=True), transient=True) as progress:
         bar = progress.add_task("reading", total=len(conversations))

@@ -23,7 +23,7 @@ from nyima.adapters.upstream import Upstream
 from nyima.errors import NyimaError
 from nyima.interfaces.server import rest
 from nyima.interfaces.server.auth import Gate, needs
-from nyima.interfaces.server.guard import Guard
+from nyima.interfaces.server.guard import Guard, route_of
 from nyima.interfaces.server.keys import KeyRing
 from nyima.interfaces.server.limits import Limits
 from nyima.interfaces.server.memories import Memories
@@ -123,8 +123,7 @@ class _Counted:
         try:
             await self.app(scope, receive, answer)
         finally:
-            route = str(getattr(scope.get("route"), "path", "none"))
-            self.metrics.observe(scope["method"], route, status, time.perf_counter() - started)
+            self.metrics.observe(scope["method"], route_of(scope), status, time.perf_counter() - started)
 
 
 def _answer_errors(app: FastAPI) -> None:

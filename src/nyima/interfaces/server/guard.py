@@ -15,10 +15,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nyima.interfaces.server.problems import Problem, respond
 
-__all__ = ["Guard", "JsonLines"]
+__all__ = ["Guard", "JsonLines", "route_of"]
 
 _log = logging.getLogger("nyima.server")
-_SECRET = re.compile(r"nyima-[0-9a-f]{8}-[\w-]+|sk-[\w-]{8,}|(?i:bearer)\s+\S+")
+_SECRET = re.compile(r"nyima-[0-9a-f]{8}-[\w-]+|sk-[\w-]{8,}|(?i:bearer)\s+[^\s\"]+")
 _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'; media-src 'self' blob:"
@@ -67,8 +67,8 @@ class Guard:
         else:
             await self.app(scope, self._limited(receive), answer)
         took = round((time.perf_counter() - started) * 1_000, 1)
-        route = getattr(scope.get("route"), "path", "")
-        _log.info("request", extra={"method": scope["method"], "route": route, "status": status, "ms": took})
+        told = {"method": scope["method"], "route": route_of(scope), "status": status, "ms": took}
+        _log.info("request", extra=told)
 
     def _problem(self, headers: Headers) -> Problem | None:
         host = headers.get("host", "").lower()
@@ -96,6 +96,12 @@ class Guard:
             return message
 
         return limited
+
+
+def route_of(scope: Scope) -> str:
+    """The pattern of a request's route, never its address; ``none`` where no route was reached."""
+    route = getattr(scope.get("route"), "path", "")
+    return str(route or getattr(scope.get("endpoint"), "__name__", "none"))
 
 
 def _bare(host: str) -> str:

@@ -6,9 +6,7 @@ import base64
 import binascii
 import hashlib
 import json
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
@@ -19,7 +17,7 @@ from nyima.domain.evidence import Budget
 from nyima.domain.memory import MemoryRecord
 from nyima.errors import NotFound
 from nyima.interfaces.exports import export_lines
-from nyima.interfaces.restore import restore
+from nyima.interfaces.restore import read_export, restore
 from nyima.interfaces.server.problems import Problem
 from nyima.interfaces.server.shapes import (
     FactIn,
@@ -239,10 +237,7 @@ async def export(who: Reads) -> Response:
 @router.post("/import", tags=["transfer"])
 async def import_(request: Request, who: Writes) -> dict[str, Any]:
     """Bring in what ``/api/export`` gave. What is there already stays as it is."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "export.jsonl"
-        path.write_bytes(await request.body())
-        done = await restore(who.memory, path)
+    done = await restore(who.memory, read_export(await request.body(), "the body"), "the body")
     who.owe()
     return done
 

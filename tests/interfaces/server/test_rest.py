@@ -1,0 +1,147 @@
+"""The REST API, over real connections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .conftest import Desk
+
+
+def remember(desk: Desk, *texts: str, session: str = "s", **headers: str) -> dict[str, Any]:
+    with desk.client(**headers) as client:
+        answer = client.post("/api/turns", json={"session": session, "turns": [{"text": t} for t in texts]})
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+
+def test_what_is_stored_is_recalled_with_its_trace(desk: Desk) -> None:
+    stored = remember(desk, "My cat is called Nyima.", "I live in Porto.")
+    assert [t["position"] for t in stored["turns"]] == [0, 1]
+    with desk.client() as client:
+        found = client.post("/api/recall", json={"query": "What is my cat called?", "k": 3}).json()
+        assert "Nyima" in found["kept"][0]["text"]
+        assert found["plan"]
+        trace = client.get("/api/traces/last").json()
+        assert trace["query"] == "What is my cat called?"
+        assert client.get("/api/traces/t-none").status_code == 404
+        assert [s["id"] for s in client.get("/api/sessions").json()["rows"]] == ["s"]
+        assert [t["text"] for t in client.get("/api/sessions/s/turns").json()["rows"]] == [
+            "My cat is called Nyima.",
+            "I live in Porto.",
+        ]
+        assert client.get("/api/sessions/none/turns").status_code == 404
+        assert client.post("/api/sessions/s/end").status_code == 204
+
+
+def test_turns_with_ids_are_stored_once(desk: Desk) -> None:
+    with desk.client() as client:
+        for _ in range(3):
+            client.post("/api/turns", json={"session": "s", "turns": [{"text": "hello", "id": "1"}]})
+    assert len(desk.turns()) == 1
+
+
+def test_pages_follow_each_other(desk: Desk) -> None:
+    remember(desk, *(f"thing number {i}" for i in range(25)))
+    seen, cursor = list[str](), None
+    with desk.client() as client:
+        while True:
+            page = client.get("/api/records", params={"limit": 7, **({"cursor": cursor} if cursor else {})}).json()
+            seen += [r["text"] for r in page["rows"]]
+            cursor = page["next"]
+            if cursor is None:
+                break
+        assert len(seen) == len(set(seen)) == 25
+        for bad in ("x", "eA==", "WzFd", "", "[]"):
+            assert client.get("/api/records", params={"cursor": bad}).status_code == 400
+
+
+def test_a_record_is_revised_under_a_condition_and_undone(desk: Desk) -> None:
+    with desk.client() as client:
+        made = client.put("/api/profile/location", json={"value": "Porto"}).json()
+        id = made["id"]
+        read = client.get(f"/api/records/{id}")
+        etag = read.headers["etag"]
+        assert read.json()["etag"] == etag
+        assert (
+            client.patch(f"/api/records/{id}", json={"text": "Rome"}, headers={"If-Match": '"old"'}).status_code == 412
+        )
+        new = client.patch(f"/api/records/{id}", json={"text": "Lisbon"}, headers={"If-Match": etag})
+        assert new.status_code == 200
+        assert client.get("/api/profile").json()["profile"] == {"location": "Lisbon"}
+        assert client.patch(f"/api/records/{id}", json={"text": "Rome"}, headers={"If-Match": etag}).status_code == 412
+        assert client.patch(f"/api/records/{id}", json={"text": "Rome"}).status_code == 409
+        history = client.get(f"/api/records/{new.json()['id']}").json()["history"]
+        assert [h["text"] for h in history] == [made["text"]]
+        assert client.post("/api/undo").status_code == 200
+        assert client.get("/api/profile").json()["profile"] == {"location": "Porto"}
+
+
+def test_forgetting_shows_what_it_would_erase_and_leaves_a_receipt(desk: Desk) -> None:
+    remember(desk, "My old phone number is 555 0199.", "I like figs.")
+    with desk.client() as client:
+        would = client.post("/api/forget", json={"query": "phone number"}).json()
+        assert "555 0199" in would["candidates"][0]["text"]
+        assert len(client.get("/api/records").json()["rows"]) >= 2
+        receipt = client.post("/api/forget", json={"query": "phone number", "confirm": True}).json()["receipt"]
+        assert receipt["bytes_found"] == 0
+        assert not [
+            r for r in client.get("/api/records", params={"retired": True}).json()["rows"] if "555" in r["text"]
+        ]
+        assert client.post("/api/forget", json={}).status_code == 422
+        assert client.post("/api/forget", json={"everything": True}).status_code == 422
+        left = client.get("/api/records").json()["rows"]
+        assert client.delete(f"/api/records/{left[0]['id']}").json()["receipt"]["turns"] == 1
+        assert client.post("/api/forget", json={"everything": True, "confirm": True}).status_code == 200
+    assert desk.turns() == []
+
+
+def test_what_is_exported_can_be_imported_elsewhere(desk: Desk) -> None:
+    remember(desk, "My cat is called Nyima.")
+    with desk.client() as client:
+        lines = client.get("/api/export").content
+    other = desk.key("other")
+    with desk.client(other) as client:
+        assert client.post("/api/import", content=lines).status_code == 200
+        assert [t["text"] for t in client.get("/api/sessions/s/turns").json()["rows"]] == ["My cat is called Nyima."]
+        for bad in (b"", b"{}", b"\x00\xff", b'{"nyima": 1}\n{"turn": 7}', b"[" * 10_000):
+            assert client.post("/api/import", content=bad).status_code in {200, 422}, bad
+    assert len(desk.turns("other")) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/api/turns", {"turns": []}),
+        ("POST", "/api/turns", {"turns": [{"text": ""}]}),
+        ("POST", "/api/turns", {"turns": [{"text": "x", "role": "king"}]}),
+        ("POST", "/api/turns", {"turns": [{"text": "x", "at": "2026-01-01T10:00:00"}]}),
+        ("POST", "/api/turns", {"turns": [{"text": "x"}], "user": "other"}),
+        ("POST", "/api/recall", {"query": "x", "k": 10**30}),
+        ("POST", "/api/recall", {"query": "x", "kinds": ["king"]}),
+        ("POST", "/api/recall", {"query": "   "}),
+        ("PATCH", "/api/records/x", {"text": 7}),
+        ("PUT", "/api/profile/city", {"value": ""}),
+        ("GET", "/api/records?limit=0", None),
+        ("GET", "/api/records?as_of=yesterday", None),
+        ("GET", "/api/records?kind=king", None),
+    ],
+)
+def test_bad_input_is_a_problem_with_its_place(desk: Desk, method: str, path: str, body: Any) -> None:
+    with desk.client() as client:
+        answer = client.request(method, path, json=body)
+    assert answer.status_code in {404, 422}
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert {"type", "title", "status", "detail"} <= set(answer.json())
+
+
+def test_the_interface_is_described_with_examples(desk: Desk) -> None:
+    with desk.client() as client:
+        found = client.get("/openapi.json").json()
+    assert found["openapi"].startswith("3.")
+    for path, methods in found["paths"].items():
+        for method, about in methods.items():
+            assert about.get("description"), (method, path)
+            assert {"401", "422", "429"} <= set(about["responses"])
+    assert found["components"]["schemas"]["RecallIn"]["examples"]

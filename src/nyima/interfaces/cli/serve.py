@@ -144,6 +144,21 @@ def _log_to_stderr(*, quiet: bool) -> None:
     logging.getLogger("nyima").setLevel(logging.WARNING if quiet else logging.INFO)
 
 
+async def mcp(common: Common) -> None:
+    """Speak MCP on standard input and output: `claude mcp add nyima -- nyima mcp`."""
+    from nyima.errors import ConfigError
+
+    try:
+        from nyima.interfaces.mcp import mcp_server, one_memory
+    except ImportError as error:
+        raise ConfigError(f"{error.name} is missing: run `pip install 'nyima[mcp]'`") from error
+    memory = await common.memory()
+    try:
+        await mcp_server(one_memory(memory)).run_stdio_async()
+    finally:
+        await memory.close()
+
+
 async def add(
     common: Common,
     name: Annotated[str, typer.Argument(help="What gets the key, such as a program's name.")],
@@ -201,6 +216,7 @@ def _shown(key: Key) -> dict[str, Any]:
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     command(app, "serve", "nyima serve --port 8765")(serve)
+    command(app, "mcp", "claude mcp add nyima -- nyima mcp")(mcp)
     keys = typer.Typer(help="API keys for the server.", no_args_is_help=True)
     command(keys, "add", "nyima keys add my-editor --scopes read,write")(add)
     command(keys, "list", "nyima keys list")(list_)

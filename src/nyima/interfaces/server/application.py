@@ -21,10 +21,12 @@ from nyima import __version__
 from nyima.adapters.reached import Reaches
 from nyima.adapters.upstream import Upstream
 from nyima.errors import NyimaError
+from nyima.interfaces.mcp import Lends, mcp_server, transport_security
 from nyima.interfaces.server import rest
 from nyima.interfaces.server.auth import Gate, needs
 from nyima.interfaces.server.guard import Guard, route_of
-from nyima.interfaces.server.keys import KeyRing
+from nyima.interfaces.server.identity import scope_of
+from nyima.interfaces.server.keys import Key, KeyRing
 from nyima.interfaces.server.limits import Limits
 from nyima.interfaces.server.memories import Memories
 from nyima.interfaces.server.metrics import Metrics
@@ -32,6 +34,7 @@ from nyima.interfaces.server.problems import Problem, problem_of, respond
 from nyima.interfaces.server.proxy import Proxy
 from nyima.interfaces.server.state import Served, served
 from nyima.interfaces.server.wires import CHAT, RESPONSES
+from nyima.memory import Memory
 from nyima.parts import Parts
 
 __all__ = ["Serving", "application"]
@@ -58,11 +61,18 @@ def application(parts: Parts, ring: KeyRing, serving: Serving = Serving()) -> Fa
     upstream = Upstream(chat) if isinstance(chat, Reaches) else None
     proxy = Proxy(memories, upstream, limits, metrics, serving.trusted) if upstream is not None else None
 
+    tools = mcp_server(_lends(memories))
+    over_http = tools.streamable_http_app(
+        streamable_http_path="/mcp", json_response=True, stateless_http=True,
+        transport_security=transport_security(sorted(serving.hosts)),
+    )  # fmt: skip
+
     @contextlib.asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         del app
         await memories.start()
-        yield
+        async with tools.session_manager.run():
+            yield
         if proxy is not None:
             await proxy.close()
         if upstream is not None:
@@ -80,7 +90,23 @@ def application(parts: Parts, ring: KeyRing, serving: Serving = Serving()) -> Fa
     app.include_router(rest.router)
     _add_proxy(app)
     _add_health(app)
+    app.router.routes.extend(over_http.routes)
     return app
+
+
+def _lends(memories: Memories) -> Lends:
+    """The memory of a call's key, when the key may do it."""
+
+    def lends(request: object, writes: bool) -> Memory:
+        assert isinstance(request, Request)
+        key: Key = request.state.key
+        needs(key, ("read", "write") if writes else ("read",))
+        scope = scope_of(key, request.headers.get("x-nyima-user-id", "").strip())
+        if writes:
+            memories.owe(scope)
+        return memories.of(scope)
+
+    return lends
 
 
 @dataclass(slots=True)

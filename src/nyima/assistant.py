@@ -99,6 +99,11 @@ class Assistant:
         self.memory.parts.private = value
         self._session, self._own, self._known = None, [], None
 
+    @property
+    def session(self) -> str:
+        """The id of the running session; empty when there is none."""
+        return "" if self._session is None else self._session.id
+
     # --- talking ---
 
     async def reply(self, text: str) -> Answer:

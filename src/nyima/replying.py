@@ -12,6 +12,7 @@ from typing import Any
 
 from nyima.domain.conversation import Origin, Session, Turn
 from nyima.domain.evidence import Answer, Evidence, Notes, Query, Recall, Usage
+from nyima.domain.memory import ProfileFact
 from nyima.domain.ports import Completion, Lines, Message
 from nyima.engines.gate import is_goodbye
 from nyima.engines.ingest import settled
@@ -25,6 +26,7 @@ from nyima.engines.strategies.summaries import standing
 from nyima.errors import ModelError, ModelGarbled
 from nyima.memory import Memory
 from nyima.parts import Parts
+from nyima.pins import pinned
 from nyima.tools import Tool, use_tool
 from nyima.traces import trace_event
 
@@ -139,12 +141,14 @@ class Replies:
 
 
 async def known_of(memory: Memory) -> Known:
-    """Profile and running memory, as the system message says them."""
+    """Profile, pinned records and running memory, as the system message says them."""
     parts = memory.parts
     texts = await standing(Desk(parts.store, None, parts.clock), parts.scope)
     profile = await memory.profile()
-    refs = (*(f.id for f in profile.facts), *(t.id for t in texts))
-    return Known(profile, "\n".join(t.body for t in texts), refs)
+    kept = [r for r in await pinned(memory) if not isinstance(r, ProfileFact)]
+    refs = (*(f.id for f in profile.facts), *(r.id for r in (*kept, *texts)))
+    lines = (*(" ".join(r.text.split()) for r in kept), *(t.body for t in texts))
+    return Known(profile, "\n".join(lines), refs)
 
 
 async def recalled(memory: Memory, recipe: Recipe, query: Query, known: Known, visible: set[str]) -> Recall:

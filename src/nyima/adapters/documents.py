@@ -17,7 +17,7 @@ from pathlib import Path
 from nyima.domain.documents import Document, Part
 from nyima.errors import InputError, PackError
 
-__all__ = ["FORMATS", "fetch", "read_document"]
+__all__ = ["FORMATS", "fetch", "parse_document", "read_document"]
 
 FORMATS = (".txt", ".text", ".md", ".markdown", ".html", ".htm", ".pdf")
 _MOST_BYTES = 100_000_000
@@ -46,6 +46,13 @@ def read_document(path: Path, name: str, progress: Progress | None = None) -> Do
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}: check the path") from error
     return _document(data, path.suffix.lower(), name, progress)
+
+
+def parse_document(data: bytes, name: str) -> Document:
+    """The document of a file's content; the name's ending says the format. Raises InputError."""
+    if len(data) > _MOST_BYTES:
+        raise InputError(f"{name} is larger than {_MOST_BYTES // 1_000_000} MB: split it")
+    return _document(data, Path(name).suffix.lower(), name, None)
 
 
 def fetch(url: str, progress: Progress | None = None) -> Document:

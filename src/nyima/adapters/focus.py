@@ -45,7 +45,7 @@ class FocusModel(UnifiedModel):
     def save_head(self) -> None:
         """Write ``focus.json``."""
         head = self._classifier()
-        body = {"weight": head.weight[0].tolist(), "bias": float(head.bias[0])}
+        body = {"weight": head.weight[0].detach().tolist(), "bias": head.bias[0].item()}
         (self.folder / "focus.json").write_text(json.dumps(body), "utf-8")
 
     def _plan(self, lines: Sequence[tuple[str, str]]) -> tuple[str, ...]:

@@ -93,8 +93,9 @@ def _places(found: Neighbourhood) -> dict[str, tuple[float, float]]:
     return places
 
 
-def as_svg(found: Neighbourhood) -> str:
-    """A drawing; dashed lines no longer hold, or are no longer certain."""
+def as_svg(found: Neighbourhood, *, styled: bool = True) -> str:
+    """A drawing; dashed lines no longer hold, or are no longer certain. ``styled`` has its
+    style in it."""
     places = _places(found)
     width = max((abs(x) for x, _ in places.values()), default=0) + 140
     height = max((abs(y) for _, y in places.values()), default=0) + 60
@@ -106,24 +107,24 @@ def as_svg(found: Neighbourhood) -> str:
         dash = ' stroke-dasharray="4 3"' if r.stale or r.recorded.until else ""
         label = html.escape(r.label.replace("_", " "))
         lines.append(
-            f'<g class="edge" data-id="{html.escape(r.id)}" tabindex="0"><title>{html.escape(r.text + _mark(r))}</title>'
+            f'<g class="edge" data-id="{html.escape(r.id)}" tabindex="0" role="button" aria-label="{html.escape(r.text)}"><title>{html.escape(r.text + _mark(r))}</title>'
             f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"{dash}/>'
             f'<text x="{(x1 + x2) / 2:.0f}" y="{(y1 + y2) / 2 - 3:.0f}">{label}</text></g>'
         )
     for id, (x, y) in places.items():
-        name = html.escape(found.entities[id].name if id in found.entities else id)
+        name = html.escape((found.entities[id].name if id in found.entities else id)[:80])
         kind = "node root" if id == found.root else "node"
         lines.append(
-            f'<g class="{kind}" data-id="{html.escape(id)}" tabindex="0"><circle cx="{x}" cy="{y}" r="9"/>'
-            f'<text x="{x}" y="{y + 22}">{name[:40]}</text></g>'
+            f'<g class="{kind}" data-id="{html.escape(id)}" tabindex="0" role="button" aria-label="{name}"><circle cx="{x}" cy="{y}" r="9"/>'
+            f'<text x="{x}" y="{y + 22}">{name}</text></g>'
         )
     style = (
-        "line{stroke:#8a8f98;stroke-width:1.2}circle{fill:#4c78a8}.root circle{fill:#e45756}"
-        "text{font:11px sans-serif;text-anchor:middle;fill:#333}.edge text{fill:#777;font-size:9px}"
+        "<style>line{stroke:#8a8f98;stroke-width:1.2}circle{fill:#4c78a8}.root circle{fill:#e45756}"
+        "text{font:11px sans-serif;text-anchor:middle;fill:#333}.edge text{fill:#777;font-size:9px}</style>"
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-width:.0f} {-height:.0f} {2 * width:.0f} {2 * height:.0f}"'
-        f' role="img"><style>{style}</style>{"".join(lines)}</svg>'
+        f' role="group" aria-label="The memory graph">{style if styled else ""}{"".join(lines)}</svg>'
     )
 
 

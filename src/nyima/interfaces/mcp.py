@@ -111,7 +111,14 @@ async def _with_request(ctx: ServerRequestContext[Any, Any], call_next: CallNext
 
 def mcp_server(lends: Lends) -> MCPServer:
     """The server over the memories that ``lends`` gives."""
-    server = MCPServer("nyima", title="Nyima", instructions=_ABOUT, version=__version__, middleware=[_with_request])
+    server = MCPServer(
+        "nyima",
+        title="Nyima",
+        instructions=_ABOUT,
+        version=__version__,
+        middleware=[_with_request],
+        log_level="WARNING",
+    )
     _add_reading(server, lends)
     _add_writing(server, lends)
     _add_connector(server, lends)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
+import urllib.parse
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -14,7 +17,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nyima import __version__
@@ -23,7 +27,7 @@ from nyima.adapters.upstream import Upstream
 from nyima.errors import NyimaError
 from nyima.interfaces.mcp import Lends, mcp_server, transport_security
 from nyima.interfaces.server import rest
-from nyima.interfaces.server.auth import Gate, needs
+from nyima.interfaces.server.auth import COOKIE, Gate, needs
 from nyima.interfaces.server.guard import Guard, route_of
 from nyima.interfaces.server.identity import scope_of
 from nyima.interfaces.server.keys import Key, KeyRing
@@ -34,6 +38,8 @@ from nyima.interfaces.server.problems import Problem, problem_of, respond
 from nyima.interfaces.server.proxy import Proxy
 from nyima.interfaces.server.state import Served, served
 from nyima.interfaces.server.wires import CHAT, RESPONSES
+from nyima.interfaces.web import pages, talk
+from nyima.interfaces.web.pages import login_page
 from nyima.memory import Memory
 from nyima.parts import Parts
 
@@ -69,10 +75,11 @@ def application(parts: Parts, ring: KeyRing, serving: Serving = Serving()) -> Fa
 
     @contextlib.asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        del app
         await memories.start()
         async with tools.session_manager.run():
             yield
+        if running := app.state.served.running:
+            await asyncio.wait(running, timeout=10.0)
         if proxy is not None:
             await proxy.close()
         if upstream is not None:
@@ -90,6 +97,7 @@ def application(parts: Parts, ring: KeyRing, serving: Serving = Serving()) -> Fa
     app.include_router(rest.router)
     _add_proxy(app)
     _add_health(app)
+    _add_pages(app)
     app.router.routes.extend(over_http.routes)
     return app
 
@@ -116,17 +124,25 @@ class _Keyed:
     app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in _OPEN:
+        logging_in = scope["type"] == "http" and (scope["path"], scope["method"]) == ("/login", "POST")
+        if scope["type"] == "http" and scope["path"] not in _OPEN and not logging_in:
             request = Request(scope)
             try:
                 scope.setdefault("state", {})["key"] = served(request).gate.check(request)
             except Problem as problem:
-                await respond(request, problem)(scope, receive, send)
+                page = problem.status == 401 and scope["method"] == "GET" and _wants_page(request)
+                await (login_page() if page else respond(request, problem))(scope, receive, send)
                 return
             except NyimaError as error:
                 await respond(request, problem_of(error))(scope, receive, send)
                 return
         await self.app(scope, receive, send)
+
+
+def _wants_page(request: Request) -> bool:
+    """Whether a browser asks for a page."""
+    named = "authorization" in request.headers or "x-api-key" in request.headers
+    return not named and "text/html" in request.headers.get("accept", "")
 
 
 @dataclass(slots=True)
@@ -201,6 +217,32 @@ def _add_proxy(app: FastAPI) -> None:
     )
     for path, function, method in routes:
         app.add_route(path, function, methods=[method], include_in_schema=False)
+
+
+def _add_pages(app: FastAPI) -> None:
+    async def login(request: Request) -> Response:
+        """The key of a form as a cookie."""
+        form = urllib.parse.parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=4)
+        try:
+            cookie = served(request).gate.login(form.get("key", [""])[0])
+        except Problem:
+            return login_page(wrong=True)
+        answer = RedirectResponse("/", 303)
+        secure = request.url.scheme == "https"
+        answer.set_cookie(COOKIE, cookie, max_age=30 * 86_400, httponly=True, samesite="strict", secure=secure)
+        return answer
+
+    async def logout(request: Request) -> Response:
+        """The cookie is gone."""
+        del request
+        answer = RedirectResponse("/", 303)
+        answer.delete_cookie(COOKIE)
+        return answer
+
+    found = [("/login", login, "POST"), ("/logout", logout, "POST"), *talk.routes(), *pages.routes()]
+    for path, function, method in found:
+        app.add_route(path, function, methods=[method], include_in_schema=False)
+    app.mount("/static", StaticFiles(directory=Path(pages.__file__).parent / "static"))
 
 
 def _add_health(app: FastAPI) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
@@ -21,13 +22,15 @@ __all__ = ["Caller", "Served", "caller", "reader", "served", "writer"]
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The server's parts. ``proxy`` is None without a chat model."""
+    """The server's parts. ``proxy`` is None without a chat model; ``running`` are replies that
+    are still coming in."""
 
     memories: Memories
     gate: Gate
     limits: Limits
     metrics: Metrics
     proxy: Proxy | None
+    running: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The web page: server-rendered, with a little htmx; every asset is in the package."""

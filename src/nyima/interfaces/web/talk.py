@@ -1,0 +1,107 @@
+"""The chat of the web page: one reply as a stream, with what it used."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from pydantic import ValidationError
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from nyima.assistant import Assistant
+from nyima.domain.conversation import Role
+from nyima.errors import NotFound, NyimaError
+from nyima.interfaces.server.problems import Problem
+from nyima.interfaces.server.shapes import ChatIn
+from nyima.interfaces.server.sse import rendered
+from nyima.interfaces.server.state import Caller, caller
+from nyima.interfaces.web.pages import Route, render
+from nyima.memory import Said
+from nyima.traces import evidence_to_dict
+
+__all__ = ["routes"]
+
+
+async def page(request: Request) -> Response:
+    """The chat, with the open session's turns."""
+    who = caller(request, "read")
+    memory = who.memory
+    session = request.query_params.get("session", "")
+    turns = await memory.turns(session) if session else []
+    model = memory.parts.chat is not None
+    return render(request, "chat.html", "Chat", session=session if turns else "", turns=turns, model=model)
+
+
+async def say(request: Request) -> Response:
+    """A message; the answer is a stream of events."""
+    who = caller(request, "read", "write")
+    try:
+        given = ChatIn.model_validate_json(await request.body())
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise Problem(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    if who.memory.parts.chat is None:
+        raise Problem(503, "there is no chat model behind this server: set OPENAI_BASE_URL or NYIMA_MODEL")
+    nyima = who.served.memories.assistant(who.scope, private=given.private)
+    await _resume(nyima, given)
+    return StreamingResponse(_events(who, nyima, given), media_type="text/event-stream")
+
+
+async def _resume(nyima: Assistant, given: ChatIn) -> None:
+    if given.private:
+        await nyima.resume(turns=[Said(t.text, Role(t.role)) for t in given.before])
+    elif given.session:
+        try:
+            await nyima.resume(given.session)
+        except NotFound:
+            return  # it has ended in the meantime: the message begins a new one
+
+
+async def _events(who: Caller, nyima: Assistant, given: ChatIn) -> AsyncIterator[bytes]:
+    queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+    task = asyncio.get_running_loop().create_task(_talk(who, nyima, given, queue))
+    who.served.running.add(task)
+    task.add_done_callback(who.served.running.discard)
+    while (piece := await queue.get()) is not None:
+        yield piece
+
+
+async def _talk(who: Caller, nyima: Assistant, given: ChatIn, queue: asyncio.Queue[bytes | None]) -> None:
+    """The reply, to its end whoever still listens."""
+    with who.served.memories.talking(who.scope):
+        try:
+            async for piece in nyima.stream(given.text):
+                queue.put_nowait(rendered({"delta": piece}))
+            queue.put_nowait(rendered(await _done(nyima, given)))
+        except NyimaError as error:
+            queue.put_nowait(rendered({"error": str(error)}))
+        finally:
+            queue.put_nowait(None)
+
+
+async def _done(nyima: Assistant, given: ChatIn) -> dict[str, Any]:
+    answer = nyima.last
+    assert answer is not None
+    shown = set(answer.recall.shown)
+    used = [evidence_to_dict(e) for e in answer.recall.kept if e.record.id in shown]
+    noted = [list(f) for f in answer.notes.facts]
+    return {
+        "done": True, "session": nyima.session, "turn": answer.turn, "used": used, "noted": noted,
+        "private": given.private, "ms": round(1_000 * answer.seconds.get("total", 0.0)),
+    }  # fmt: skip
+
+
+async def end(request: Request) -> Response:
+    """End the session: summary and profile are made of it."""
+    who = caller(request, "read", "write")
+    session = (await request.body()).decode("utf-8", "replace").partition("session=")[2]
+    await who.memory.end_session(session)
+    who.owe()
+    return Response(status_code=204)
+
+
+def routes() -> list[Route]:
+    """Path, function, method."""
+    return [("/", page, "GET"), ("/chat", say, "POST"), ("/chat/end", end, "POST")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,8 @@ class Desk:
                 memory.scope = Scope(tenant=tenant, user=user)
                 return await work(memory)
 
-        return asyncio.run(run())
+        with ThreadPoolExecutor(1) as pool:  # a browser under test has a loop of its own
+            return pool.submit(lambda: asyncio.run(run())).result()
 
     def turns(self, user: str = "me") -> list[Turn]:
         return list(self.look(lambda m: m.turns(), user))

@@ -20,6 +20,7 @@ chat: .venv/chat-ready  ## Talk with a companion that remembers (ARGS="--user ka
 	@$(BIN)/nyima chat $(ARGS)
 
 test: .venv/test-ready  ## All that CI runs.
+	tools/system-packages chromium espeak-ng
 	$(BIN)/nyima models pull minilm-l6-int8
 	$(BIN)/nyima models pull qwen2.5-coder-0.5b
 	$(BIN)/ruff check src tests tools

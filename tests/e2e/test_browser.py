@@ -71,6 +71,7 @@ def test_a_person_talks_sees_why_corrects_and_forgets(page: Page, desk: Desk) ->
     assert say(page, "My cat is called Nyima.").strip() == "Nice to meet Nyima!"
     assert "cat name = Nyima" in page.locator(".why").first.inner_text()
     page.get_by_role("button", name="New session").click()
+    api.expect(page.locator("#talk > li")).to_have_count(0)
     desk.stub.reply = "Your cat is called Nyima.\n<notes>\nremember: no\n</notes>"
     assert "Nyima" in say(page, "What is my cat called?")
     page.locator("details.why summary").click()
@@ -118,7 +119,7 @@ def test_facts_documents_graph_and_sessions_have_pages(page: Page, desk: Desk, t
     notes.write_text("# Recipes\n\nThe walnut bread needs 50 g walnuts.", "utf-8")
     page.get_by_label("Add a file").set_input_files(notes)
     page.get_by_role("button", name="Add", exact=True).click()
-    page.get_by_text("notes.md").first.wait_for()
+    page.locator(".records .text", has_text="notes.md").wait_for()
     page.goto(f"{desk.url}/sessions")
     page.locator(".records a").first.click()
     page.get_by_text("My sister Anna lives in Lisbon.").wait_for()

@@ -216,7 +216,7 @@ def _shown(key: Key) -> dict[str, Any]:
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     command(app, "serve", "nyima serve --port 8765")(serve)
-    command(app, "mcp", "claude mcp add nyima -- nyima mcp")(mcp)
+    command(app, "mcp", "nyima mcp --user karen")(mcp)
     keys = typer.Typer(help="API keys for the server.", no_args_is_help=True)
     command(keys, "add", "nyima keys add my-editor --scopes read,write")(add)
     command(keys, "list", "nyima keys list")(list_)

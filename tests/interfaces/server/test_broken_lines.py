@@ -1,0 +1,74 @@
+"""Clients that leave at a random byte, and clients that ask again: nothing is lost or stored twice."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from nyima.testing.upstream import StubUpstream
+
+from .conftest import Desk, desk_at
+
+REPLY = "Porto is a fine city, with a river, bridges and steep streets. " * 3
+RUNS = 40
+
+
+def hang_up(desk: Desk, number: int, after: int) -> None:
+    """Ask, read so many bytes of the answer, and hang up."""
+    host, port = desk.url.removeprefix("http://").split(":")
+    body = json.dumps(
+        {"messages": [{"role": "user", "content": f"I moved to Porto, question {number}."}], "stream": True}
+    ).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {desk.secret}\r\nX-Nyima-Session-Id: s{number}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    with socket.create_connection((host, int(port)), timeout=10) as line:
+        line.sendall(head.encode() + body)
+        got = 0
+        while got < after:
+            piece = line.recv(min(256, after - got))
+            if not piece:
+                return
+            got += len(piece)
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+
+
+def test_a_client_that_leaves_at_any_byte_loses_nothing(tmp_path: Path) -> None:
+    draw = random.Random(7)
+    with desk_at(tmp_path, StubUpstream(REPLY, 9, 0.002)) as desk:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda n: hang_up(desk, n, draw.randrange(0, 6_000)), range(RUNS)))
+        for _ in range(100):
+            turns = desk.turns()
+            if len(turns) == 2 * RUNS:
+                break
+            time.sleep(0.1)
+        assert sum(t.role == "user" for t in turns) == RUNS
+        assert [t.text for t in turns if t.role == "assistant"] == [REPLY.strip()] * RUNS
+
+
+def test_a_key_that_is_sent_again_and_again_stores_one_message_and_one_reply(desk: Desk) -> None:
+    counted = iter(range(10_000))
+    desk.stub.reply = lambda body: f"Reply {next(counted)}."
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(
+            pool.map(
+                lambda n: desk.ask("My cat is called Nyima.", headers={"Idempotency-Key": "once"}, stream=n % 2 == 0),
+                range(RUNS),
+            )
+        )
+    assert {a.status_code for a in answers} == {200}
+    assert [t.role for t in desk.turns()] == ["user", "assistant"]
+    assert len(desk.records("episode")) == 2
+
+
+def test_an_upstream_that_is_busy_for_a_while_parks_nothing(tmp_path: Path) -> None:
+    with desk_at(tmp_path, StubUpstream("Fine.", fault="429"), idle=0.05) as desk:
+        for n in range(5):
+            assert desk.ask(f"I live in Porto, {n}.").status_code == 429
+        time.sleep(1.0)
+        jobs = desk.look(lambda m: m.store.jobs(m.scope, ("queued", "leased", "parked")))
+        assert [j.state for j in jobs if j.state == "parked"] == []
+        assert len(desk.turns()) == 5

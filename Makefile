@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 	touch $@
 
 .venv/test-ready: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[local,skills,ocr,docs,mcp,server,train,eval,dev]'
+	$(PIP) --editable '.[local,skills,ocr,docs,mcp,server,frameworks,train,eval,dev]'
 	touch $@
 
 chat: .venv/chat-ready  ## Talk with a companion that remembers (ARGS="--user karen" for options).

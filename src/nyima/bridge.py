@@ -68,6 +68,19 @@ class Synchronous:
             if self._object is None:
                 self._stop()
 
+    @property
+    def inner(self) -> Any:
+        """The async object itself; its coroutines go to ``wait`` or ``wrap``."""
+        return self._object
+
+    def wait(self, work: Coroutine[Any, Any, R]) -> R:
+        """Run a coroutine on the object's loop, and block until it is done."""
+        return self._run(work)
+
+    async def wrap(self, work: Coroutine[Any, Any, R]) -> R:
+        """Run a coroutine on the object's loop, awaited from another one."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
     def _run(self, work: Coroutine[Any, Any, R]) -> R:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:

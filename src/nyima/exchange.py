@@ -67,9 +67,12 @@ class Exchange:
         if not asked.reads:
             return cls(memory, asked, said, Known(), Recall(Query(text, now)))
         known = await known_of(memory)
-        query = Query(text, now, session=asked.session, dialogue=asked.dialogue[-_LINES:])
-        shown = {line for _, line in asked.dialogue}
-        seen = {t.id for t in await memory.turns(asked.session) if t.text in shown}
+        shown = {line.strip() for _, line in asked.dialogue}
+        before = [t for t in await memory.turns(asked.session) if t.id != said.id]
+        seen = {t.id for t in before if t.text.strip() in shown}
+        # What the program has left out of its dialogue is looked for like any other memory.
+        session = asked.session if len(seen) == len(before) else None
+        query = Query(text, now, session=session, dialogue=asked.dialogue[-_LINES:])
         return cls(memory, asked, said, known, await recalled(memory, recipe, query, known, seen | {said.id}))
 
     @property

@@ -277,3 +277,16 @@ def test_odd_texts_are_stored_as_they_can_be(desk: Desk) -> None:
         answer = client.post("/v1/chat/completions", content=raw, headers={"content-type": "application/json"})
     assert answer.status_code == 200
     assert desk.turns()[0].text == "a\ufffdb ? c" or "\ufffd" in desk.turns()[0].text
+
+
+def test_what_the_program_leaves_out_of_its_dialogue_is_recalled(desk: Desk) -> None:
+    desk.ask("My cat is called Nyima.", headers={"X-Nyima-Session-Id": "long"})
+    desk.ask("What is my cat called?", headers={"X-Nyima-Session-Id": "long"})
+    assert "My cat is called Nyima." in system(desk.stub.bodies[-1])
+    with desk.client() as client:
+        messages = [
+            {"role": "user", "content": "My cat is called Nyima."}, {"role": "assistant", "content": "Hello."},
+            {"role": "user", "content": "What is my cat called?"},
+        ]  # fmt: skip
+        client.post("/v1/chat/completions", json={"messages": messages}, headers={"X-Nyima-Session-Id": "long"})
+    assert "My cat is called Nyima." not in system(desk.stub.bodies[-1]), "what the dialogue shows is not said twice"

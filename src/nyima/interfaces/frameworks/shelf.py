@@ -1,0 +1,61 @@
+"""Values that a program keeps under a name: as passages of a document, so that they are found,
+quoted, kept in history and erased like all else, and never taken for the user's word."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from nyima.domain.changes import Add, Change, Delta, Retire
+from nyima.domain.conversation import Origin, clean_text
+from nyima.domain.evidence import Budget
+from nyima.domain.memory import Interval, Passage, Provenance
+from nyima.memory import Memory
+
+__all__ = ["Shelf"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """The values below a prefix, by document (where) and place (key)."""
+
+    memory: Memory
+    prefix: str
+
+    async def all(self) -> list[Passage]:
+        """The values that hold now, oldest first."""
+        found = await self.memory.records(kinds=("passage",))
+        return [r for r in found if isinstance(r, Passage) and r.document.startswith(self.prefix)]
+
+    async def get(self, where: str, key: str) -> Passage | None:
+        """One value."""
+        wanted = (self.prefix + where, key)
+        return next((p for p in await self.all() if (p.document, p.place) == wanted), None)
+
+    async def put(self, where: str, key: str, text: str) -> None:
+        """Set a value; what it was stays in the history. The same value changes nothing."""
+        old, now = await self.get(where, key), self.memory.parts.clock.now()
+        text = clean_text(text)
+        if old is not None and old.body == text:
+            return
+        made = Provenance(writer="framework", origin=Origin.TOOL)
+        new = Passage(
+            id="d-" + uuid.uuid4().hex[:16], provenance=made, valid=Interval(now), recorded=Interval(now),
+            document=clean_text(self.prefix + where), place=clean_text(key), body=text,
+        )  # fmt: skip
+        changes: list[Change] = [Retire(old.id, now, "replaced")] if old is not None else []
+        await self.memory.store.commit(self.memory.scope, Delta((*changes, Add(new)), "framework"))
+
+    async def drop(self, where: str, key: str) -> bool:
+        """Erase a value for good, with what it was before; whether there was one."""
+        found = [r for r in await self.memory.records(kinds=("passage",), retired=True) if isinstance(r, Passage)]
+        ids = [r.id for r in found if (r.document, r.place) == (self.prefix + where, key)]
+        if ids:
+            await self.memory.forget(*ids)
+        return bool(ids)
+
+    async def search(self, query: str, most: int) -> list[tuple[Passage, float]]:
+        """The values that fit a query, best first, with their scores in 0..1."""
+        found = await self.memory.recall(query, Budget(most, 1_000_000), kinds=("passage",), log=False)
+        kept = [(e.record, e.score) for e in found.kept]
+        return [(r, s) for r, s in kept if isinstance(r, Passage) and r.document.startswith(self.prefix)]

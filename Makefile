@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 	touch $@
 
 .venv/test-ready: .venv/bin/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[local,skills,ocr,docs,mcp,server,frameworks,train,eval,dev]'
+	$(PIP) --editable '.[local,skills,ocr,docs,mcp,server,voice,frameworks,train,eval,dev]'
 	touch $@
 
 chat: .venv/chat-ready  ## Talk with a companion that remembers (ARGS="--user karen" for options).
@@ -23,6 +23,7 @@ test: .venv/test-ready  ## All that CI runs.
 	tools/system-packages chromium espeak-ng
 	$(BIN)/nyima models pull minilm-l6-int8
 	$(BIN)/nyima models pull qwen2.5-coder-0.5b
+	$(BIN)/nyima models pull whisper-tiny.en
 	$(BIN)/ruff check src tests tools
 	$(BIN)/ruff format --check --quiet src tests tools
 	$(BIN)/mypy

@@ -71,8 +71,8 @@ class Exchange:
         before = [t for t in await memory.turns(asked.session) if t.id != said.id]
         seen = {t.id for t in before if t.text.strip() in shown}
         # What the program has left out of its dialogue is looked for like any other memory.
-        session = asked.session if len(seen) == len(before) else None
-        query = Query(text, now, session=session, dialogue=asked.dialogue[-_LINES:])
+        whole = asked.session if len(seen) == len(before) else None
+        query = Query(text, now, session=whole, dialogue=asked.dialogue[-_LINES:])
         return cls(memory, asked, said, known, await recalled(memory, recipe, query, known, seen | {said.id}))
 
     @property

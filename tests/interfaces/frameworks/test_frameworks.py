@@ -113,6 +113,7 @@ def test_langchain_history(opened: Synchronous) -> None:
     NyimaHistory(opened, "never").clear()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the store of LlamaIndex
 async def test_llamaindex_block(db: Path) -> None:
     pytest.importorskip("llama_index.core")
     from llama_index.core.base.llms.types import ChatMessage

@@ -18,6 +18,7 @@ from nyima.interfaces.cli import (
     services,
     training,
     transfer,
+    voice,
     why,
 )
 
@@ -47,7 +48,7 @@ def _root(
     """A personal memory that you own, for any LLM assistant."""
 
 
-for part in (chat, memories, why, documents, graph, services, serve, transfer, care, training, evaluate):
+for part in (chat, voice, memories, why, documents, graph, services, serve, transfer, care, training, evaluate):
     part.add_to(app)
 
 

@@ -1,0 +1,96 @@
+"""The command that talks aloud."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nyima.interfaces.cli.common import Common, command, console, ensure_packs, pull_with_progress
+
+if TYPE_CHECKING:
+    from nyima.adapters.speech import Ears, Mouth
+    from nyima.app import Settings
+    from nyima.interfaces.voice import Spoken
+
+__all__ = ["add_to"]
+
+
+async def voice(
+    common: Common,
+    wav: Annotated[
+        list[Path] | None, typer.Option("--wav", help="A file instead of the microphone; may be repeated.", exists=True)
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="A folder for what is spoken, with --wav.")] = None,
+    ears: Annotated[str, typer.Option("--ears", help="A speech pack, or a model of the server.")] = "whisper-tiny.en",
+    mouth: Annotated[str, typer.Option("--mouth", help="espeak-ng, or a model of the server.")] = "espeak-ng",
+    model: Annotated[str, typer.Option("--model", help="The chat model.")] = "",
+) -> None:
+    """Talk with Nyima aloud; say goodbye to end. What is said is shown, too."""
+    from nyima.adapters.speech import SileroDetector
+    from nyima.assistant import Assistant
+    from nyima.interfaces.voice import DeviceAir, WavAir, converse
+
+    settings = common.settings(model=model or None)
+    ensure_packs(settings, "embed", "chat")
+    heard, said = _ears(settings, ears), _mouth(settings, mouth)
+    air = WavAir(wav, out) if wav else DeviceAir()
+    err = console(err=True)
+
+    def show(who: str, text: str) -> None:
+        if common.json:
+            return
+        screen = console()
+        if who == "you":
+            screen.print(f"you    {text}", markup=False)
+        elif who == "nyima":
+            screen.print("Nyima  ", end="", markup=False)
+        elif who == "note":
+            err.print(text, markup=False)
+        else:
+            screen.print(text, end="\n" if who == "end" else "", markup=False)
+
+    async with Assistant.open(settings.db, user=settings.user, model=model or None) as nyima:
+        talk = converse(nyima, heard, said, air, SileroDetector(), show)
+        rows = [_row(turn) async for turn in talk]
+        await nyima.end_session()
+        await nyima.drain()
+    if common.json:
+        common.show({"turns": rows}, lambda screen: None)
+
+
+def _row(turn: Spoken) -> dict[str, object]:
+    lasts = sum(sound.seconds for sound in turn.sounds)
+    return {
+        "heard": turn.heard, "reply": turn.reply, "barged": turn.barged, "first_sound": round(turn.seconds, 3),
+        "spoken": round(lasts, 3),
+    }  # fmt: skip
+
+
+def _ears(settings: Settings, name: str) -> Ears:
+    from nyima.adapters.openai_chat import Endpoint
+    from nyima.adapters.packs import packs
+    from nyima.adapters.speech import OpenAIEars, WhisperEars
+    from nyima.app import shelf
+
+    if name not in packs():
+        return OpenAIEars(name, Endpoint(settings.base_url or None, settings.api_key or None))
+    held = shelf(settings)
+    if not held.present(held.pack(name)):
+        pull_with_progress(settings, name)
+    return WhisperEars(held.files(name), threads=settings.threads)
+
+
+def _mouth(settings: Settings, name: str) -> Mouth:
+    from nyima.adapters.openai_chat import Endpoint
+    from nyima.adapters.speech import EspeakMouth, OpenAIMouth
+
+    if name in {"espeak-ng", "espeak"}:
+        return EspeakMouth(program=name)
+    return OpenAIMouth(name, Endpoint(settings.base_url or None, settings.api_key or None))
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    command(app, "voice", "nyima voice --wav hello.wav --out spoken")(voice)

@@ -62,6 +62,7 @@ def say(page: Page, text: str) -> str:
     return reply.locator(".text").inner_text()
 
 
+@pytest.mark.req("serve.page")
 def test_a_person_talks_sees_why_corrects_and_forgets(page: Page, desk: Desk) -> None:
     page.goto(desk.url)
     page.get_by_label("API key").fill("wrong")
@@ -148,6 +149,7 @@ PAYLOADS = [
 ]  # fmt: skip
 
 
+@pytest.mark.req("serve.page")
 def test_no_script_in_a_memory_runs(page: Page, desk: Desk) -> None:
     """200 payloads as memories, facts, session titles, document and entity names."""
     assert len(PAYLOADS) == 200
@@ -186,6 +188,7 @@ def test_no_script_in_a_memory_runs(page: Page, desk: Desk) -> None:
     assert not [url for url in asked if not url.startswith((desk.url, "data:"))], "nothing is fetched from elsewhere"
 
 
+@pytest.mark.req("serve.accessible")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1_200, 360])
 def test_the_pages_are_accessible(browser: Any, desk: Desk, scheme: Any, width: int) -> None:

@@ -35,6 +35,7 @@ async def call(client: Client, name: str, **given: Any) -> Any:
     return done.structured_content
 
 
+@pytest.mark.req("serve.mcp")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_client_adds_finds_changes_and_forgets(memory: Memory, mode: str) -> None:
     async with Client(mcp_server(one_memory(memory)), mode=mode) as client:  # type: ignore[arg-type]
@@ -62,6 +63,7 @@ async def test_a_client_adds_finds_changes_and_forgets(memory: Memory, mode: str
         assert not [m for m in left if "cat" in m["text"]]
 
 
+@pytest.mark.req("serve.mcp")
 async def test_search_and_fetch_have_the_shape_of_connectors(memory: Memory) -> None:
     await memory.remember("My cat is called Nyima.")
     async with Client(mcp_server(one_memory(memory))) as client:

@@ -45,6 +45,7 @@ def test_each_module_wants_its_own_framework_only() -> None:
     assert done.stdout.strip().startswith("langgraph")
 
 
+@pytest.mark.req("serve.frameworks")
 def test_langgraph_store(db: Path) -> None:
     pytest.importorskip("langgraph.store.base")
     from langgraph.store.base import GetOp, PutOp
@@ -87,6 +88,7 @@ def test_langgraph_store(db: Path) -> None:
     assert b"Luna" not in b"".join(p.read_bytes() for p in db.parent.glob(f"{db.name}*")), "deleted is gone"
 
 
+@pytest.mark.req("serve.frameworks")
 @pytest.mark.filterwarnings("ignore:RunnableWithMessageHistory is deprecated")
 def test_langchain_history(opened: Synchronous) -> None:
     pytest.importorskip("langchain_core")
@@ -113,6 +115,7 @@ def test_langchain_history(opened: Synchronous) -> None:
     NyimaHistory(opened, "never").clear()
 
 
+@pytest.mark.req("serve.frameworks")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the store of LlamaIndex
 async def test_llamaindex_block(db: Path) -> None:
     pytest.importorskip("llama_index.core")
@@ -133,6 +136,7 @@ async def test_llamaindex_block(db: Path) -> None:
     await asyncio.to_thread(opened.close)
 
 
+@pytest.mark.req("serve.frameworks")
 async def test_openai_agents_session(db: Path) -> None:
     agents = pytest.importorskip("agents")
     from agents import Agent, Runner, set_tracing_disabled
@@ -172,6 +176,7 @@ async def test_openai_agents_session(db: Path) -> None:
     await asyncio.to_thread(opened.close)
 
 
+@pytest.mark.req("serve.frameworks")
 async def test_pydantic_ai_capability(db: Path) -> None:
     pytest.importorskip("pydantic_ai")
     from pydantic_ai import Agent
@@ -198,6 +203,7 @@ async def test_pydantic_ai_capability(db: Path) -> None:
     await asyncio.to_thread(opened.close)
 
 
+@pytest.mark.req("serve.frameworks")
 async def test_anthropic_memory_tool(db: Path) -> None:
     pytest.importorskip("anthropic")
     from anthropic.lib.tools import ToolError
@@ -241,6 +247,7 @@ async def test_anthropic_memory_tool(db: Path) -> None:
     await asyncio.to_thread(opened.close)
 
 
+@pytest.mark.req("serve.frameworks")
 async def test_open_webui_filter(tmp_path: Path) -> None:
     pytest.importorskip("fastapi")
     from interfaces.server.conftest import desk_at

@@ -9,6 +9,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from nyima.testing.upstream import StubUpstream
 
 from .conftest import Desk, desk_at
@@ -35,6 +37,7 @@ def hang_up(desk: Desk, number: int, after: int) -> None:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
 
 
+@pytest.mark.req("serve.durable")
 def test_a_client_that_leaves_at_any_byte_loses_nothing(tmp_path: Path) -> None:
     draw = random.Random(7)
     with desk_at(tmp_path, StubUpstream(REPLY, 9, 0.002)) as desk:
@@ -49,6 +52,7 @@ def test_a_client_that_leaves_at_any_byte_loses_nothing(tmp_path: Path) -> None:
         assert [t.text for t in turns if t.role == "assistant"] == [REPLY.strip()] * RUNS
 
 
+@pytest.mark.req("serve.durable")
 def test_a_key_that_is_sent_again_and_again_stores_one_message_and_one_reply(desk: Desk) -> None:
     counted = iter(range(10_000))
     desk.stub.reply = lambda body: f"Reply {next(counted)}."

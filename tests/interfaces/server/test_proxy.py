@@ -18,6 +18,7 @@ def system(body: dict[str, Any]) -> str:
     return "\n".join(m["content"] for m in body["messages"] if m["role"] in {"system", "developer"})
 
 
+@pytest.mark.req("serve.proxy")
 def test_what_was_said_once_is_known_in_another_session(desk: Desk) -> None:
     desk.stub.reply = CAT
     first = desk.ask("My cat is called Nyima.").json()
@@ -32,6 +33,7 @@ def test_what_was_said_once_is_known_in_another_session(desk: Desk) -> None:
     assert [t.text for t in desk.turns()][:2] == ["My cat is called Nyima.", "Nice to meet Nyima!"]
 
 
+@pytest.mark.req("serve.proxy")
 @pytest.mark.parametrize("size", [1, 3, 7, 1_000])
 def test_the_notes_leave_the_stream_and_the_end_is_told_where_they_begin(tmp_path: Path, size: int) -> None:
     with desk_at(tmp_path, StubUpstream(CAT, size)) as desk:
@@ -55,6 +57,7 @@ def test_a_reply_that_says_notes_itself_is_whole(desk: Desk) -> None:
     assert said(desk.ask("Write the minutes again.", stream=True).text) == desk.stub.reply
 
 
+@pytest.mark.req("serve.unchanged")
 @pytest.mark.parametrize(
     "more",
     [

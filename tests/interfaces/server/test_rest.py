@@ -57,6 +57,7 @@ def test_pages_follow_each_other(desk: Desk) -> None:
             assert client.get("/api/records", params={"cursor": bad}).status_code == 400
 
 
+@pytest.mark.req("serve.rest")
 def test_a_record_is_revised_under_a_condition_and_undone(desk: Desk) -> None:
     with desk.client() as client:
         made = client.put("/api/profile/location", json={"value": "Porto"}).json()

@@ -48,6 +48,7 @@ def paths_of(desk: Desk) -> list[tuple[str, str]]:
     return sorted(found)
 
 
+@pytest.mark.req("serve.keys")
 def test_every_route_wants_a_key_but_health(desk: Desk) -> None:
     routes = paths_of(desk)
     assert len(routes) > 30
@@ -67,6 +68,7 @@ def test_every_route_wants_a_key_but_health(desk: Desk) -> None:
         assert client.get("/nothing").status_code == 401, "not even what is not there"
 
 
+@pytest.mark.req("serve.keys")
 def test_keys_are_hashed_owned_and_withdrawn_at_once(desk: Desk, tmp_path: Path) -> None:
     assert desk.secret not in desk.ring.path.read_text("utf-8")
     assert stat.S_IMODE(desk.ring.path.stat().st_mode) == 0o600
@@ -149,6 +151,7 @@ def test_headers_of_front_ends_count_only_when_they_are_trusted(tmp_path: Path) 
             assert not trusted or len(desk.turns("karen")) == before
 
 
+@pytest.mark.req("serve.isolation")
 def test_no_field_header_or_id_reaches_another_users_memory(tmp_path: Path) -> None:
     """Every route, with every id of another user, in every place where an id can stand."""
     seen: list[str] = []
@@ -281,6 +284,7 @@ def test_an_error_of_the_server_says_nothing_of_it(desk: Desk, monkeypatch: pyte
     assert answer.headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.req("serve.metrics")
 def test_metrics_count_routes_and_name_no_user(desk: Desk) -> None:
     desk.ask("hello " + CANARY, headers={"X-Nyima-User-Id": "me"}, user="karen@example.org")
     admin = desk.key("ops", "admin")

@@ -146,3 +146,30 @@ def test_the_interface_is_described_with_examples(desk: Desk) -> None:
             assert about.get("description"), (method, path)
             assert {"401", "422", "429"} <= set(about["responses"])
     assert found["components"]["schemas"]["RecallIn"]["examples"]
+
+
+def test_documents_sources_and_graph(desk: Desk) -> None:
+    remember(desk, "My sister Anna lives in Lisbon.")
+    with desk.client() as client:
+        client.post("/api/jobs/run")
+        added = client.post(
+            "/api/documents", json={"name": "bread.md", "text": "# Bread\n\nIt needs 50 g walnuts."}
+        ).json()
+        assert (added["state"], added["passages"]) == ("added", 1)
+        assert (
+            client.post(
+                "/api/documents", json={"name": "bread.md", "text": "# Bread\n\nIt needs 50 g walnuts."}
+            ).json()["state"]
+            == "unchanged"
+        )
+        assert client.post("/api/documents", json={"name": "bread.exe", "text": "x"}).status_code == 422
+        assert [d["name"] for d in client.get("/api/documents").json()["rows"]] == ["bread.md"]
+        assert "documents" in {s["name"] for s in client.get("/api/sources").json()["rows"]}
+        found = client.get("/api/graph", params={"name": "Anna"}).json()
+        assert "Lisbon" in {e["name"] for e in found["entities"]}
+        assert client.get("/api/graph", params={"name": "Zebra"}).status_code == 404
+        rows = client.get("/api/graph/history", params={"query": "Anna location"}).json()["rows"]
+        assert rows[0]["said"] == ["My sister Anna lives in Lisbon."]
+        receipt = client.delete("/api/documents", params={"name": "bread.md"}).json()["receipt"]
+        assert receipt["bytes_found"] == 0
+        assert client.delete("/api/documents", params={"name": "bread.md"}).status_code == 404

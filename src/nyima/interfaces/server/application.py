@@ -26,7 +26,7 @@ from nyima.adapters.reached import Reaches
 from nyima.adapters.upstream import Upstream
 from nyima.errors import NyimaError
 from nyima.interfaces.mcp import Lends, mcp_server, transport_security
-from nyima.interfaces.server import rest
+from nyima.interfaces.server import rest, rest_sources
 from nyima.interfaces.server.auth import COOKIE, Gate, needs
 from nyima.interfaces.server.guard import Guard, route_of
 from nyima.interfaces.server.identity import scope_of
@@ -95,6 +95,7 @@ def application(parts: Parts, ring: KeyRing, serving: Serving = Serving()) -> Fa
     app.state.served = Served(memories, Gate(ring, limits), limits, metrics, proxy)
     _answer_errors(app)
     app.include_router(rest.router)
+    app.include_router(rest_sources.router)
     _add_proxy(app)
     _add_health(app)
     _add_pages(app)

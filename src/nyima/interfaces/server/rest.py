@@ -37,16 +37,14 @@ from nyima.memory import Memory, Said
 from nyima.statistics import statistics
 from nyima.traces import evidence_to_dict, iso, plan_to_list, receipt_to_dict, record_to_json
 
-__all__ = ["router"]
+__all__ = ["ERRORS", "Reads", "Writes", "router"]
 
-_ERRORS = (400, 401, 403, 404, 409, 412, 413, 421, 422, 429, 502, 503)
-router = APIRouter(
-    prefix="/api",
-    responses={
-        code: {"model": Problems, "content": {"application/problem+json": {}}, "description": "A problem"}
-        for code in _ERRORS
-    },
-)
+ERRORS: dict[int | str, dict[str, Any]] = {
+    code: {"model": Problems, "content": {"application/problem+json": {}}, "description": "A problem"}
+    for code in (400, 401, 403, 404, 409, 412, 413, 421, 422, 429, 502, 503)
+}
+"""What any route may answer with."""
+router = APIRouter(prefix="/api", responses=ERRORS)
 Reads = Annotated[Caller, Depends(reader)]
 Writes = Annotated[Caller, Depends(writer)]
 Limit = Annotated[int, Query(ge=1, le=200)]

@@ -43,6 +43,7 @@ _ENVIRONMENT = {
     "cache": "NYIMA_CACHE",
     "base_url": "OPENAI_BASE_URL",
     "api_key": "OPENAI_API_KEY",
+    "capture_content": "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
 }
 _LOCAL_PORTS = {11434: "Ollama", 8080: "llama.cpp", 1234: "LM Studio", 8000: "vLLM"}
 _CHAT_PACK = "qwen2.5-coder-1.5b"

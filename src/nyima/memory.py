@@ -38,6 +38,7 @@ from nyima.hand import Hand, Link
 from nyima.opening import parts_for
 from nyima.own_sources import checked
 from nyima.parts import Parts
+from nyima.spans import span
 from nyima.traces import trace_event
 
 __all__ = ["Explanation", "Memory", "Remembered", "Said"]
@@ -149,7 +150,9 @@ class Memory:
         line = Session(key, turns[0].at, title=clean_text(title))
         with_model = self.parts.chat is not None and not extra if owed is None else owed
         wanted = (*(MODEL_FREE if owed is not False else ()), *(("gate",) if with_model else ()))
-        stored = await self.ingest.hear(self.scope, line, turns, self.parts.recipe, owed=wanted, extra=extra)
+        with span(self.parts, "remember") as spanned:
+            stored = await self.ingest.hear(self.scope, line, turns, self.parts.recipe, owed=wanted, extra=extra)
+            spanned.found(len(stored))
         made = [f"e-{t.id}" for t in stored if t.text.strip() and "history" in self.parts.recipe.writers]
         made += [c.record.id for c in extra.changes if isinstance(c, Add)]
         return Remembered(tuple(stored), tuple(made))
@@ -214,7 +217,9 @@ class Memory:
         then. Vectors that are still missing are made first.
         """
         _known_kinds(kinds)
-        found = await self._recall(query, budget, self.parts.recipe, as_of=as_of, kinds=kinds)
+        with span(self.parts, "recall") as spanned:
+            found = await self._recall(query, budget, self.parts.recipe, as_of=as_of, kinds=kinds)
+            spanned.found(len(found.kept), query)
         if log and not self.parts.private:
             await self.store.log(self.scope, trace_event(found, found.query.at))
         return found
@@ -298,7 +303,8 @@ class Memory:
         """Give a fact or a relation another value, or a note or summary another text, by
         the user's own word. The old one stays in history, and what rests on it becomes
         stale. Raises NotFound or InputError."""
-        return await Hand(self.parts).revise(await self.record(id), text)
+        with span(self.parts, "revise"):
+            return await Hand(self.parts).revise(await self.record(id), text)
 
     async def set_fact(self, key: str, value: str) -> ProfileFact:
         """Set a profile fact by the user's own word; the key's old values are closed."""
@@ -326,6 +332,12 @@ class Memory:
     ) -> Receipt:
         """Erase for good: records with the turns they came from, what a query finds, a
         session, or all; and whatever was derived from that. The receipt says what."""
+        with span(self.parts, "forget") as spanned:
+            receipt = await self._forget(ids, query, session, everything=everything)
+            spanned.found(sum(receipt.erased.values()))
+        return receipt
+
+    async def _forget(self, ids: Sequence[str], query: str | None, session: str | None, *, everything: bool) -> Receipt:
         cascade = Cascade(self.store, self.parts.clock)
         if everything:
             return await cascade.erase_all(self.scope)

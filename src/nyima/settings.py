@@ -61,6 +61,7 @@ class Settings:
     subclasses: tuple[str, ...] = ()
     threads: int = field(default_factory=lambda: max(1, min(4, os.cpu_count() or 2)))
     hub: bool = True
+    capture_content: bool = False
     origin: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def shown(self) -> dict[str, str]:

@@ -15,7 +15,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 LAYERS = ("domain", "engines", "adapters", "app", "assistant", "skills", "interfaces")
 APP = {"app", "parts", "settings"}
 ASSISTANT = {
-    "assistant", "bridge", "documents", "exchange", "graph", "hand", "memory", "opening", "own_sources", "pins", "policies", "replying",
+    "assistant", "bridge", "documents", "exchange", "graph", "hand", "memory", "opening", "own_sources", "pins", "policies", "spans", "replying",
     "statistics", "tools", "traces",
 }  # fmt: skip
 BROAD = {

@@ -1,8 +1,8 @@
 """Conversations from other programs, as sessions of turns. Only reads; never trusts.
 
 Formats: ``chatgpt`` and ``claude`` exports (a zip, a folder, one ``conversations.json``
-or the numbered files of 2026), ``jsonl`` (Nyima's own export, or one turn a line) and
-``text`` (``Name: what was said`` lines). Ids are stable, so that importing twice stores
+or the numbered files of 2026), ``jsonl`` (Nyima's own export, or one turn a line),
+``mcp-memory`` (the ``memory.json`` of MCP's reference memory server) and ``text`` (``Name: what was said`` lines). Ids are stable, so that importing twice stores
 nothing twice.
 """
 
@@ -24,7 +24,7 @@ from nyima.memory import Said
 
 __all__ = ["FORMATS", "Conversation", "read_conversations"]
 
-FORMATS = ("chatgpt", "claude", "jsonl", "text")
+FORMATS = ("chatgpt", "claude", "jsonl", "mcp-memory", "text")
 _CONVERSATIONS = re.compile(r"(?:^|/)conversations(?:-\d+)?\.json$")
 _LARGEST = 1 << 30
 _RATIO = 200
@@ -50,7 +50,9 @@ def read_conversations(path: Path, format: str | None = None) -> Iterator[Conver
         raise InputError(f"{path} does not exist: give a file or a folder")
     if format is not None and format not in FORMATS:
         raise InputError(f"there is no format {format!r}: choose one of {', '.join(FORMATS)}")
-    if path.is_dir() or zipfile.is_zipfile(path) or path.suffix == ".json":
+    if format == "mcp-memory" or (format is None and _is_mcp_memory(path)):
+        yield _mcp_memory(path)
+    elif path.is_dir() or zipfile.is_zipfile(path) or path.suffix == ".json":
         for name, data in _documents(path):
             yield from _export(name, data, format)
     elif format == "jsonl" or (format is None and path.suffix in {".jsonl", ".ndjson"}):
@@ -234,6 +236,40 @@ def _jsonl(path: Path) -> Iterator[Conversation]:
         timed = _timed([(t.id, t.role, t.text, t.at) for t in turns], start)
         named = tuple(Said(t.text, t.role, t.at, s.speaker, t.origin, t.id) for t, s in zip(timed, turns, strict=True))
         yield Conversation(f"jsonl-{session}", "", named, 0 if index else skipped)
+
+
+def _is_mcp_memory(path: Path) -> bool:
+    """Whether a file's first line is an entity or a relation of the reference server."""
+    if not path.is_file() or path.suffix not in {".json", ".jsonl"}:
+        return False
+    with path.open("rb") as file:
+        first = file.readline(100_000)
+    try:
+        row = json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(row, dict) and row.get("type") in {"entity", "relation"}
+
+
+def _mcp_memory(path: Path) -> Conversation:
+    """Each observation and each relation as a turn, in words."""
+    texts: list[str] = []
+    for number, line in enumerate(_lines(path), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            if row["type"] == "entity":
+                kind = f" ({row['entityType']})" if row.get("entityType") else ""
+                texts += [f"{row['name']}{kind}: {text}" for text in map(str, row.get("observations", []))]
+            elif row["type"] == "relation":
+                texts.append(f"{row['from']} {str(row['relationType']).replace('_', ' ')} {row['to']}")
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"{path}, line {number}: {error!r}: each line is an entity or a relation") from error
+    turns: list[tuple[str, Role, str, datetime | None]] = [
+        (_key(text), Role.USER, text, None) for text in dict.fromkeys(texts)
+    ]
+    return Conversation("mcp-memory", "memory of an MCP server", _timed(turns, None))
 
 
 def _text(path: Path) -> Iterator[Conversation]:

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from test_cli import Cli, cli  # noqa: F401 - a fixture
 
+from interfaces.test_cli import Cli, cli  # noqa: F401 - a fixture
 from nyima.errors import ConfigError, InputError
 from nyima.interfaces.reading import read_image, said_in
 

@@ -48,6 +48,7 @@ class Assistant:
         tools: Mapping[str, Tool] | None = None,
         shots: Sequence[Shot] = (),
         private: bool = False,
+        works: bool = True,
     ) -> None:
         self.memory = memory
         self.last: Answer | None = None
@@ -59,6 +60,7 @@ class Assistant:
         self._known: Known | None = None
         self._background: asyncio.Task[None] | None = None
         self._started = False
+        self._works = works
         self.private = private
 
     @classmethod
@@ -322,7 +324,7 @@ class Assistant:
 
     def _later(self) -> None:
         """Work in the background when the user is silent for a moment."""
-        if not self.private and (self._background is None or self._background.done()):
+        if self._works and not self.private and (self._background is None or self._background.done()):
             self._background = asyncio.get_running_loop().create_task(self._work())
 
     async def _work(self) -> None:

@@ -64,8 +64,8 @@ class Upstream:
                 body = json.dumps({"model": content.get("model") or self.chat.name, **given, **there.extra}).encode()
             kept = {k: v for k, v in headers.items() if k in _FORWARDED}
             kept["authorization"] = f"Bearer {there.key or 'none'}"
-            request = self._client.build_request(method, there.url.rstrip("/") + path, content=body, headers=kept)
             try:
+                request = self._client.build_request(method, there.url.rstrip("/") + path, content=body, headers=kept)
                 answer = await self._client.send(request, stream=True)
             except (httpx2.HTTPError, httpx2.InvalidURL) as error:
                 raise ModelUnreachable(_said("cannot be reached", error)) from error

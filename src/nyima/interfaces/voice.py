@@ -151,10 +151,14 @@ async def _answer(
 
     show("nyima", "")
     work = asyncio.create_task(say())
-    while (sound := await ready.get()) is not None:
-        spoken.seconds = spoken.seconds or time.perf_counter() - ended
-        spoken.sounds.append(sound)
-        await air.play(sound, stop)
+    try:
+        while (sound := await ready.get()) is not None:
+            spoken.seconds = spoken.seconds or time.perf_counter() - ended
+            spoken.sounds.append(sound)
+            await air.play(sound, stop)
+    except BaseException:
+        work.cancel()
+        raise
     try:
         await work
     except NyimaError as error:

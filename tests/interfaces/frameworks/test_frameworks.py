@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import subprocess
 import sys
@@ -132,6 +133,8 @@ async def test_llamaindex_block(db: Path) -> None:
     memory = IndexMemory.from_defaults(session_id="s2", memory_blocks=[block])
     await memory.aput(ChatMessage(role="user", content="What is my cat called?"))
     messages = await memory.aget()
+    await memory.sql_store._async_engine.dispose()  # type: ignore[union-attr]
+    gc.collect()
     assert "Nyima" in str(messages)
     await asyncio.to_thread(opened.close)
 

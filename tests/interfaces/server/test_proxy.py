@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nyima.testing import FixedClock
 from nyima.testing.upstream import StubUpstream
 
 from .conftest import NOTES, Desk, chunks, desk_at, said
@@ -293,3 +295,97 @@ def test_what_the_program_leaves_out_of_its_dialogue_is_recalled(desk: Desk) -> 
         ]  # fmt: skip
         client.post("/v1/chat/completions", json={"messages": messages}, headers={"X-Nyima-Session-Id": "long"})
     assert "My cat is called Nyima." not in system(desk.stub.bodies[-1]), "what the dialogue shows is not said twice"
+
+
+def test_the_same_words_later_are_said_again(desk: Desk) -> None:
+    """Programs that send the newest message alone: "yes" today is not "yes" tomorrow."""
+    clock = FixedClock()
+    desk.app.state.served.memories.parts.clock = clock
+    for _ in range(2):
+        for _ in range(2):
+            desk.ask("yes", headers={"X-Nyima-Session-Id": "s"})
+        clock.forward(minutes=5)
+    assert [t.text for t in desk.turns() if t.role == "user"] == ["yes", "yes"], "a retry within seconds is one"
+
+
+def test_a_session_that_ended_is_gone_on_with_under_another_name(desk: Desk) -> None:
+    first = desk.ask("I live in Porto.", headers={"X-Nyima-Session-Id": "s"})
+    with desk.client() as client:
+        client.post("/api/sessions/s/end")
+    again = desk.ask("I moved to Lund.", headers={"X-Nyima-Session-Id": "s"})
+    assert (first.headers["x-nyima-session-id"], again.headers["x-nyima-session-id"]) == ("s", "s+2")
+
+
+def test_a_session_of_any_script_and_ids_that_are_none(desk: Desk) -> None:
+    answer = desk.ask("hello", metadata={"session_id": "会话 1"})
+    assert answer.status_code == 200
+    assert desk.turns()[0].session == "会话 1"
+    with desk.client() as client:
+        raw = b'{"messages": [{"role": "user", "content": "x"}], "conversation": "a\\ud800"}'
+        assert client.post("/v1/chat/completions", content=raw).status_code == 400
+    assert desk.ask("hello", metadata={"session_id": "x" * 300}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/models/%2e%2e/files",
+        "/v1/models/../../admin",
+        "/v1/models/a%0Ab",
+        "/v1/models/%2e%2e%2f%2e%2e%2fadmin",
+        "/v1/models//x",
+    ],
+)
+def test_no_address_leads_out_of_the_upstreams_v1(desk: Desk, path: str) -> None:
+    host, port = desk.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as line:  # a client would tidy the path up
+        line.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {desk.secret}\r\nConnection: close\r\n\r\n".encode()
+        )
+        answer = b""
+        while piece := line.recv(65_536):
+            answer += piece
+    assert answer.split()[1] in {b"404", b"502"}
+    admin = desk.key("ops", "admin")
+    with desk.client(admin) as client:
+        assert client.get("/v1/models").status_code == 403
+
+
+def test_a_stored_response_is_for_who_asked_for_it(desk: Desk) -> None:
+    with desk.client() as client:
+        made = client.post("/v1/responses", json={"input": "I live in Porto."}).json()
+        assert (
+            client.get(f"/v1/responses/{made['id']}").json()["error"]["message"]
+            == "the upstream answered HTTP 404: no such thing"
+        )
+    other = desk.key("karen")
+    with desk.client(other) as client:
+        for method in ("GET", "DELETE"):
+            assert "of yours" in client.request(method, f"/v1/responses/{made['id']}").json()["error"]["message"]
+        assert (
+            client.post("/v1/responses", json={"input": "And?", "previous_response_id": made["id"]}).status_code == 404
+        )
+
+
+def test_a_limit_of_tokens_counts_streams_that_tell_no_usage(desk: Desk) -> None:
+    secret = desk.key("karen", tokens=20)
+    assert (
+        desk.ask(
+            "Tell me a story about a very long river and its many bridges, please.", secret=secret, stream=True
+        ).status_code
+        == 200
+    )
+    assert desk.ask("And more.", secret=secret, stream=True).status_code == 429
+    quiet = desk.key("ben", tokens=20)
+    desk.stub.reply = "word " * 60
+    assert desk.ask("Hello", secret=quiet, stream=True, headers={"X-Nyima-Memory": "off"}).status_code == 200
+    assert desk.ask("Hello", secret=quiet).status_code == 429
+
+
+def test_reasoning_is_left_as_it_is_and_only_the_text_loses_its_notes() -> None:
+    from nyima.interfaces.server.sse import SseEvent
+    from nyima.interfaces.server.wires import RESPONSES
+
+    stream = RESPONSES.stream(None, notes=True)  # type: ignore[arg-type]
+    data = {"type": "response.reasoning_summary_text.done", "text": "Thinking.", "sequence_number": 3}
+    assert b"Thinking." in b"".join(stream.take(SseEvent("", "", data)))

@@ -14,12 +14,13 @@ from nyima.memory import Memory, Said
 
 __all__ = ["NyimaHistory"]
 
-_ROLES = {"human": Role.USER, "ai": Role.ASSISTANT, "tool": Role.TOOL, "function": Role.TOOL}
+_ROLES = {"human": Role.USER, "ai": Role.ASSISTANT}
 
 
 class NyimaHistory(BaseChatMessageHistory):
     """One session of a memory as a history. What it keeps is remembered: with a chat model
-    notes and facts are made of it, in every session it can be recalled."""
+    notes and facts are made of it, in every session it can be recalled. Calls of tools and
+    their results are no part of it."""
 
     def __init__(self, memory: Synchronous, session: str) -> None:
         """``memory`` is ``Memory.open(…).sync``."""

@@ -14,6 +14,7 @@ import asyncio
 import json
 import urllib.error
 import urllib.request
+import zlib
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -66,7 +67,7 @@ class Filter:
         """Message and reply are kept."""
         messages = body.get("messages", [])
         said = [
-            {"text": text, "role": role, "id": str(len(messages)) + role}
+            {"text": text, "role": role, "id": f"{len(messages)}{role}{zlib.crc32(text.encode())}"}
             for role in ("user", "assistant")
             if (text := _last(messages, role))
         ]

@@ -79,7 +79,10 @@ def application(parts: Parts, ring: KeyRing, serving: Serving = Serving()) -> Fa
         async with tools.session_manager.run():
             yield
         if running := app.state.served.running:
-            await asyncio.wait(running, timeout=10.0)
+            _, late = await asyncio.wait(running, timeout=10.0)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
         if proxy is not None:
             await proxy.close()
         if upstream is not None:
@@ -204,13 +207,19 @@ def _add_proxy(app: FastAPI) -> None:
 
     async def pass_on(request: Request) -> Response:
         """As it is."""
-        return await there(request).pass_on(request, request.url.path.removeprefix("/v1"))
+        needs(request.state.key, ("read",))
+        return await there(request).pass_on(request, request.state.key, request.url.path.removeprefix("/v1"))
+
+    async def stored(request: Request) -> Response:
+        """A response that the upstream keeps."""
+        needs(request.state.key, ("read",))
+        return await there(request).stored(request, request.state.key, request.path_params["id"])
 
     routes: Iterable[tuple[str, Callable[[Request], Awaitable[Response]], str]] = (
         ("/v1/chat/completions", chat, "POST"),
         ("/v1/responses", responses, "POST"),
-        ("/v1/responses/{id}", pass_on, "GET"),
-        ("/v1/responses/{id}", pass_on, "DELETE"),
+        ("/v1/responses/{id}", stored, "GET"),
+        ("/v1/responses/{id}", stored, "DELETE"),
         ("/v1/models", pass_on, "GET"),
         ("/v1/models/{id:path}", pass_on, "GET"),
         ("/v1/embeddings", pass_on, "POST"),
@@ -223,10 +232,10 @@ def _add_proxy(app: FastAPI) -> None:
 def _add_pages(app: FastAPI) -> None:
     async def login(request: Request) -> Response:
         """The key of a form as a cookie."""
-        form = urllib.parse.parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=4)
         try:
+            form = urllib.parse.parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=4)
             cookie = served(request).gate.login(form.get("key", [""])[0])
-        except Problem:
+        except (Problem, ValueError):
             return login_page(wrong=True)
         answer = RedirectResponse("/", 303)
         secure = request.url.scheme == "https"

@@ -62,7 +62,7 @@ class Gate:
         id, _, rest = request.cookies.get(COOKIE, "").partition(".")
         until, _, signature = rest.partition(".")
         key = next((k for k in self.ring.all() if k.id == id), None)
-        if key is None or not until.isdigit() or int(until) < time.time():
+        if key is None or not until.isdecimal() or len(until) > 12 or int(until) < time.time():
             return None
         if not hmac.compare_digest(self._signed(key, until).encode(), signature.encode("utf-8", "replace")):
             return None

@@ -14,12 +14,13 @@ from nyima.interfaces.server.keys import Key
 from nyima.interfaces.server.problems import Problem
 from nyima.memory import Memory
 
-__all__ = ["Told", "housekeeping", "own_session", "scope_of", "told"]
+__all__ = ["Told", "housekeeping", "open_session", "own_session", "place_of", "scope_of", "told"]
 
 _MODES = ("on", "off", "read", "write")
 _LONGEST = 200
 _TASK = "### task:"
 _AGAIN = timedelta(minutes=10)
+_MOMENT = timedelta(seconds=30)
 _MOST_ALIKE = 1_000
 
 
@@ -86,15 +87,38 @@ def told(key: Key, headers: Mapping[str, str], body: Mapping[str, Any], *, trust
 def _first(*values: Any) -> str:
     """The first that is a text with something in it. Raises Problem 400 for one that is too long."""
     found = next((v.strip() for v in values if isinstance(v, str) and v.strip()), "")
-    if len(found) > _LONGEST or any(ord(c) < 32 for c in found):
+    if len(found) > _LONGEST or any(ord(c) < 32 or ord(c) == 127 or 0xD800 <= ord(c) < 0xE000 for c in found):
         raise Problem(400, f"an id of {len(found)} characters is no id: give 1 to {_LONGEST} printable ones")
     return found
 
 
-async def own_session(memory: Memory, lines: Sequence[tuple[str, str]], now: datetime) -> str:
+async def open_session(memory: Memory, id: str) -> str:
+    """The session of a name. One that has ended, after a silence, is gone on with under a
+    name of its own, so that what is said in it is summed up as well."""
+    for number in range(1, _MOST_ALIKE):
+        name = id if number == 1 else f"{id}+{number}"
+        found = await memory.store.sessions(memory.scope, ids=(name,))
+        if not found or found[0].ended is None:
+            return name
+    return id
+
+
+async def place_of(memory: Memory, session: str, said: Sequence[str], now: datetime) -> str:
+    """Where a message stands in its session. A request that shows all of the session's
+    messages says it itself, so that asking again changes nothing; one that shows a part of
+    them is the next message, unless the same was said a moment ago."""
+    stored = [t for t in await memory.turns(session) if t.role is Role.USER]
+    if len(said) == len(stored) and [t.text for t in stored] == list(said) and len(said) > 1:
+        return str(len(said))
+    if stored and stored[-1].text == said[-1] and now - stored[-1].at < _MOMENT:
+        return str(len(stored))
+    return str(len(stored) + 1)
+
+
+async def own_session(memory: Memory, lines: Sequence[tuple[str, str]], now: datetime, *, goes_on: bool) -> str:
     """A session for a program that names none: the one whose messages the dialogue goes on
     from, else a new one. Its id follows from how the dialogue begins, so that a request
-    that is sent again soon finds it again."""
+    that is sent again soon finds it again. ``goes_on``: tools were called since its message."""
     said = [text for role, text in lines if role == "user"]
     system = next((text for role, text in lines if role in {"system", "developer"}), "")
     base = "p-" + hashlib.sha256(f"{system}\x1f{said[0]}".encode("utf-8", "replace")).hexdigest()[:24]
@@ -105,7 +129,7 @@ async def own_session(memory: Memory, lines: Sequence[tuple[str, str]], now: dat
             return id
         if len(said) > 1 and [t.text for t in stored][: len(said) - 1] == said[:-1][: len(stored)]:
             return id
-        if len(said) == 1 == len(stored) and now - stored[0].at < _AGAIN:
+        if len(said) == 1 == len(stored) and (goes_on or now - stored[0].at < _AGAIN):
             return id
     return f"{base}-{now.timestamp():.0f}"
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import replace
 
 from nyima.assistant import Assistant
 from nyima.domain.conversation import Scope
 from nyima.engines.graph.policy import RulePolicy
-from nyima.errors import NyimaError
 from nyima.memory import Memory
 from nyima.parts import Parts
 
@@ -33,7 +32,7 @@ class Memories:
         self.idle = idle
         self._open: OrderedDict[Scope, Memory] = OrderedDict()
         self._due: dict[Scope, float] = {}
-        self._busy = 0
+        self._busy: Counter[Scope] = Counter()
         self._worker: asyncio.Task[None] | None = None
 
     def of(self, scope: Scope) -> Memory:
@@ -49,18 +48,18 @@ class Memories:
     def assistant(self, scope: Scope, *, private: bool = False) -> Assistant:
         """A companion over a memory. In a private chat nothing is written."""
         if not private:
-            return Assistant(self.of(scope))
+            return Assistant(self.of(scope), works=False)
         parts = replace(self.parts, scope=scope, priors={}, labels={}, policy=RulePolicy(), private=True)
-        return Assistant(Memory(parts), private=True)
+        return Assistant(Memory(parts), private=True, works=False)
 
     @contextlib.contextmanager
     def talking(self, scope: Scope) -> Iterator[None]:
-        """While it lasts the worker waits; afterwards the scope has work."""
-        self._busy += 1
+        """While it lasts the worker leaves the scope alone; afterwards it has work."""
+        self._busy[scope] += 1
         try:
             yield
         finally:
-            self._busy -= 1
+            self._busy[scope] -= 1
             self._due[scope] = asyncio.get_running_loop().time() + self.idle
 
     def owe(self, scope: Scope) -> None:
@@ -78,19 +77,17 @@ class Memories:
         rounds = loop.time()
         while True:
             await asyncio.sleep(min(0.2, self.idle or 0.01))
-            if self._busy:
-                continue
-            if loop.time() - rounds > _ROUND_SECONDS:
-                rounds = loop.time()
-                for scope in await self.parts.store.scopes():
-                    self._due.setdefault(scope, 0.0)
-            ready = next((s for s, at in self._due.items() if at <= loop.time()), None)
-            if ready is not None:
-                del self._due[ready]
-                try:
+            try:
+                if loop.time() - rounds > _ROUND_SECONDS:
+                    rounds = loop.time()
+                    for scope in await self.parts.store.scopes():
+                        self._due.setdefault(scope, 0.0)
+                ready = next((s for s, at in self._due.items() if at <= loop.time() and not self._busy[s]), None)
+                if ready is not None:
+                    del self._due[ready]
                     await self.drain(ready)
-                except NyimaError as error:  # the work stays in its queue for the next round
-                    _log.warning("work is put off", extra={"error": str(error)})
+            except Exception as error:
+                _log.warning("work is put off", extra={"error": f"{type(error).__name__}: {error}"[:300]})
 
     async def drain(self, scope: Scope) -> dict[str, int]:
         """End what fell silent, and do all work of a scope that is due."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import urllib.parse
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -16,16 +17,25 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from nyima.adapters.upstream import Sent, Upstream
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Usage
+from nyima.domain.text import tokens
 from nyima.errors import ModelUnreachable, NyimaError
 from nyima.exchange import Asked, Exchange
-from nyima.interfaces.server.identity import Told, housekeeping, own_session, told
+from nyima.interfaces.server.identity import (
+    Told,
+    housekeeping,
+    open_session,
+    own_session,
+    place_of,
+    scope_of,
+    told,
+)
 from nyima.interfaces.server.keys import Key
 from nyima.interfaces.server.limits import Limits
 from nyima.interfaces.server.memories import Memories
 from nyima.interfaces.server.metrics import Metrics
 from nyima.interfaces.server.problems import Problem, envelope, problem_of
 from nyima.interfaces.server.sse import events, rendered
-from nyima.interfaces.server.wires import Stream, Wire
+from nyima.interfaces.server.wires import CHAT, RESPONSES, Stream, Wire
 
 __all__ = ["Proxy"]
 
@@ -57,7 +67,7 @@ class Proxy:
         if exchange is not None and plain and exchange.system:
             sent = wire.with_system(sent, exchange.system)
         notes = exchange is not None and exchange.notes
-        work = _Work(self, who, key, wire, exchange, notes)
+        work = _Work(self, who, key, wire, exchange, notes, sum(tokens(text) for _, text in wire.lines(sent)))
         if body.get("stream") is True:
             return await work.streamed(sent, headers)
         return await work.whole(sent, headers)
@@ -74,11 +84,17 @@ class Proxy:
         memory = self.memories.of(who.scope)
         last = max(i for i, (role, _) in enumerate(lines) if role == "user")
         said = [line for line in lines[: last + 1] if line[0] in {"user", "system", "developer"}]
-        session = who.session or self._earlier(who.scope, body.get("previous_response_id"))
+        earlier = body.get("previous_response_id")
+        if isinstance(earlier, str):
+            self.owned(earlier, who.scope)
+        session = who.session or self._earlier(who.scope, earlier)
+        now = memory.parts.clock.now()
         if not session:
-            session = await own_session(memory, said, memory.parts.clock.now())
+            goes_on = any(role in {"assistant", "tool"} for role, _ in lines)
+            session = await own_session(memory, said, now, goes_on=goes_on)
+        session = await open_session(memory, session)
+        place = await place_of(memory, session, [text for role, text in lines if role == "user"], now)
         dialogue = tuple((r, t) for r, t in lines[:last] if r in {"user", "assistant"} and t.strip())
-        place = str(sum(role == "user" for role, _ in lines))
         notes = wire.plain(body) and who.writes
         asked = Asked(message, session, dialogue, place, who.key, who.reads, who.writes, notes)
         return await Exchange.begin(memory, asked)
@@ -98,16 +114,48 @@ class Proxy:
         self.limits.spend(key, usage.prompt + usage.completion)
         self.metrics.spend(usage.prompt, usage.completion)
 
-    async def pass_on(self, request: Request, path: str) -> Response:
-        """A request of another kind (models, embeddings, audio), as it is."""
+    async def pass_on(self, request: Request, key: Key, path: str) -> Response:
+        """A request of another kind (models, embeddings, audio), as it is but for its user."""
+        if any(part in {"", ".", ".."} for part in path.split("/")[1:]):
+            raise Problem(404, "there is nothing at this address")
+        where = urllib.parse.quote(path, safe="/:@")
+        if request.url.query:
+            where += f"?{request.url.query}"
         content = await request.body()
-        async with self.upstream.send(request.method, path, content, dict(request.headers)) as sent:
-            return Response(await sent.read(_MOST_ANSWER), sent.status, dict(sent.headers))
+        if request.headers.get("content-type", "").startswith("application/json"):
+            content = json.dumps(outgoing(await read_object(request), key)).encode()
+        async with self.upstream.send(request.method, where, content, dict(request.headers)) as sent:
+            raw = await sent.read(_MOST_ANSWER)
+        if sent.status >= 400:
+            return refused(sent, raw)
+        with contextlib.suppress(ValueError, AttributeError):
+            self.spend(key, CHAT.usage(json.loads(raw)))
+        return Response(raw, sent.status, dict(sent.headers))
+
+    async def stored(self, request: Request, key: Key, id: str) -> Response:
+        """A response that the upstream keeps, for who asked for it; without our notes."""
+        self.owned(id, scope_of(key, request.headers.get("x-nyima-user-id", "").strip()))
+        answer = await self.pass_on(request, key, f"/responses/{id}")
+        with contextlib.suppress(ValueError, TypeError, AttributeError):
+            body = json.loads(bytes(answer.body))
+            shown, _, notes = RESPONSES.text(body).partition("<nyima-notes>")
+            if notes:
+                return JSONResponse(RESPONSES.with_text(body, shown.rstrip()), answer.status_code)
+        return answer
+
+    def owned(self, id: str, scope: Scope) -> None:
+        """Raises Problem 404 for a response that is not this user's, or from before a restart."""
+        if self.sessions.get(id, (None, ""))[0] != scope:
+            raise Problem(404, f"there is no response {id[:80]!r} of yours since the server started")
 
     async def close(self) -> None:
-        """Wait for the replies that are still coming in."""
+        """Wait for the replies that are still coming in; what takes too long is broken off,
+        and kept as not complete."""
         if self.running:
-            await asyncio.wait(self.running, timeout=10.0)
+            _, late = await asyncio.wait(self.running, timeout=10.0)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
 
 def outgoing(body: Mapping[str, Any], key: Key) -> dict[str, Any]:
@@ -142,6 +190,8 @@ class _Work:
     wire: Wire
     exchange: Exchange | None
     notes: bool
+    asked: int = 0
+    spent: bool = False
 
     @property
     def _told(self) -> dict[str, str]:
@@ -149,6 +199,7 @@ class _Work:
             return {"x-nyima-memory": "off"}
         kept = self.exchange.recall.kept
         said = {"x-nyima-memory": self.who.mode, "x-nyima-session-id": self.exchange.said.session}
+        said["x-nyima-session-id"] = urllib.parse.quote(said["x-nyima-session-id"], safe=":@/+ ")
         return said | {"x-nyima-turn-id": self.exchange.said.id, "x-nyima-recalled": str(len(kept))}
 
     async def whole(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> Response:
@@ -175,7 +226,7 @@ class _Work:
                     "the upstream sent an answer that is no JSON object: check its address"
                 ) from error
             usage = self.wire.usage(answer)
-            self.proxy.spend(self.key, usage)
+            self._spend(usage, tokens(text))
             if self.exchange is not None:
                 if self.notes:
                     shown = self.exchange.feed(text) + self.exchange.finish()
@@ -224,8 +275,11 @@ class _Work:
                     if "event-stream" not in sent.headers.get("content-type", ""):
                         raise ModelUnreachable("the upstream sent no stream of events: check its address")
                     if self.exchange is None:
+                        count = 0
                         async for piece in sent.body:
+                            count += piece.count(b"data:")
                             await put(piece)
+                        self._spend(Usage(1), count)
                         return
                     stream = self.wire.stream(self.exchange, notes=self.notes)
                     await self._follow(stream, sent, put)
@@ -244,11 +298,17 @@ class _Work:
             if event.done:
                 return
 
+    def _spend(self, usage: Usage, written: int) -> None:
+        """Count once; an upstream that tells no usage is counted by what was written."""
+        if not self.spent:
+            self.spent = True
+            self.proxy.spend(self.key, usage if usage.prompt else Usage(1, self.asked, 0, written))
+
     async def _finish(self, stream: Stream) -> None:
         assert self.exchange is not None
         if self.exchange.answer is not None:
             return
-        self.proxy.spend(self.key, stream.usage)
+        self._spend(stream.usage, tokens(stream.text))
         if stream.id:
             self.proxy.keep(stream.id, self.who.scope, self.exchange.said.session)
         if self.notes:
@@ -260,10 +320,12 @@ class _Work:
         )  # fmt: skip
 
     async def _ended(self, stream: Stream | None, put: Any) -> None:
-        with contextlib.suppress(NyimaError):
-            if stream is not None:
-                await self._finish(stream)
-        await put(None)
+        try:
+            with contextlib.suppress(NyimaError):
+                if stream is not None:
+                    await self._finish(stream)
+        finally:
+            await put(None)
 
 
 def refused(sent: Sent, raw: bytes) -> Response:

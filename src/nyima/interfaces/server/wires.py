@@ -99,7 +99,7 @@ def _tokens(usage: Any, names: tuple[str, str, str]) -> Usage:
         return Usage(calls=1)
     prompt, completion, details = (usage.get(n) for n in names)
     cached = details.get("cached_tokens") if isinstance(details, dict) else 0
-    prompt, completion, cached = (v if isinstance(v, int) else 0 for v in (prompt, completion, cached))
+    prompt, completion, cached = (max(0, v) if isinstance(v, int) else 0 for v in (prompt, completion, cached))
     return Usage(1, prompt, cached, completion)
 
 
@@ -136,6 +136,8 @@ class _ChatWire:
         message = _first_choice(found).get("message")
         if isinstance(message, dict) and isinstance(message.get("content"), str):
             message["content"] = text
+        elif isinstance(message, dict) and isinstance(message.get("content"), list):
+            message["content"] = [{"type": "text", "text": text}]
         return found
 
     def usage(self, answer: Mapping[str, Any]) -> Usage:
@@ -174,7 +176,7 @@ class _ChatStream:
             self.usage = CHAT.usage(event.data)
         choice = _first_choice(event.data)
         delta = choice.get("delta") if isinstance(choice.get("delta"), dict) else {}
-        piece = delta.get("content") if isinstance(delta, dict) else None
+        piece = delta.get("content") if isinstance(delta, dict) and not choice.get("index") else None
         if not self.notes or not choice:
             self.text += piece if isinstance(piece, str) else ""
             yield rendered(event.data)
@@ -309,10 +311,10 @@ class _ResponsesStream:
     def _clean(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """An event whose texts are what was shown."""
         found: dict[str, Any] = copy.deepcopy(dict(data))
-        if isinstance(found.get("text"), str):
+        if found.get("type") == "response.output_text.done":
             found["text"] = self._shown
         part = found.get("part")
-        if isinstance(part, dict) and isinstance(part.get("text"), str) and part["text"]:
+        if isinstance(part, dict) and part.get("type") == "output_text" and part.get("text"):
             part["text"] = self._shown
         items = [found["item"]] if isinstance(found.get("item"), dict) else []
         whole = found.get("response")

@@ -88,7 +88,10 @@ class _Form:
 
 async def _form(request: Request) -> _Form:
     raw = (await request.body()).decode("utf-8", "replace")
-    return _Form({k: v[-1] for k, v in urllib.parse.parse_qs(raw, max_num_fields=50).items()})
+    try:
+        return _Form({k: v[-1] for k, v in urllib.parse.parse_qs(raw, max_num_fields=50).items()})
+    except ValueError as error:
+        raise Problem(422, f"the form cannot be read: {error}") from error
 
 
 def _reads(request: Request) -> Caller:
@@ -145,7 +148,7 @@ async def _first(memory: Memory) -> datetime:
 
 def _day(given: str | None, first: datetime, now: datetime) -> datetime | None:
     """The end of the n-th day since the first turn; None for today."""
-    if not given or not given.isdigit() or int(given) > 100_000:
+    if not given or not given.isdecimal() or len(given) > 6:
         return None
     day = datetime(first.year, first.month, first.day, tzinfo=UTC) + timedelta(days=int(given) + 1)
     return day if day < now else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import urllib.parse
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -75,6 +76,8 @@ async def _talk(who: Caller, nyima: Assistant, given: ChatIn, queue: asyncio.Que
             async for piece in nyima.stream(given.text):
                 queue.put_nowait(rendered({"delta": piece}))
             queue.put_nowait(rendered(await _done(nyima, given)))
+            if nyima.last is not None:
+                who.limits.spend(who.key, nyima.last.usage.prompt + nyima.last.usage.completion)
         except NyimaError as error:
             queue.put_nowait(rendered({"error": str(error)}))
         finally:
@@ -96,7 +99,8 @@ async def _done(nyima: Assistant, given: ChatIn) -> dict[str, Any]:
 async def end(request: Request) -> Response:
     """End the session: summary and profile are made of it."""
     who = caller(request, "read", "write")
-    session = (await request.body()).decode("utf-8", "replace").partition("session=")[2]
+    given = (await request.body()).decode("utf-8", "replace")
+    session = dict(urllib.parse.parse_qsl(given)).get("session", "")
     await who.memory.end_session(session)
     who.owe()
     return Response(status_code=204)

@@ -55,7 +55,7 @@ function why(item, done) {
 async function say(message) {
   line("user", "You", message);
   const body = line("assistant", "Nyima", "…");
-  const given = { text: message, session: talk.dataset.session || null, private: hidden.checked, before: hidden.checked ? before : [] };
+  const given = { text: message, session: talk.dataset.session || null, private: hidden.checked, before: hidden.checked ? before.filter(turn => turn.text).slice(-200) : [] };
   const answer = await fetch("/chat", { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: JSON.stringify(given) });
   if (!answer.ok) { body.textContent = (await answer.json()).detail; return; }
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -172,9 +172,10 @@ class Memory:
         )
 
     async def _own_session(self, at: datetime) -> str:
-        if self._session is None:
-            self._session = Session("s-" + uuid.uuid4().hex[:16], at)
-        return self._session.id
+        held = self._session
+        if held is None or any(s.ended for s in await self.store.sessions(self.scope, ids=(held.id,))):
+            held = self._session = Session("s-" + uuid.uuid4().hex[:16], at)
+        return held.id
 
     async def end_session(self, session: str | None = None) -> None:
         """End a session: with a chat model its writers become jobs. Without an id, the

@@ -314,3 +314,12 @@ def test_texts_can_be_cut_counted_and_segmented(text: str, limit: int) -> None:
 def test_sentences_know_abbreviations_and_scripts() -> None:
     assert sentences("Dr. Smith came. He left!") == ["Dr. Smith came.", "He left!"]
     assert sentences("猫です。犬です。") == ["猫です。", "犬です。"]
+
+
+async def test_what_is_said_after_its_session_ended_begins_another(memory: Memory) -> None:
+    first = await memory.remember("I live in Porto.")
+    session = first.turns[0].session
+    assert (await memory.remember("I like figs.")).turns[0].session == session
+    (held,) = await memory.store.sessions(memory.scope, ids=(session,))
+    await memory.ingest.end(memory.scope, held, memory.parts.recipe)
+    assert (await memory.remember("I moved to Lund.")).turns[0].session != session

@@ -40,6 +40,10 @@ class Air(Protocol):
         """Play until the end, or until ``stop`` is set."""
         ...
 
+    def close(self) -> None:
+        """Let microphone and loudspeaker go."""
+        ...
+
 
 @dataclass(slots=True)
 class Spoken:
@@ -212,6 +216,9 @@ class WavAir:
             await asyncio.to_thread(self._out.mkdir, parents=True, exist_ok=True)
             await asyncio.to_thread((self._out / f"{self._count:03d}.wav").write_bytes, as_wav(sound))
 
+    def close(self) -> None:
+        """Files are closed already."""
+
 
 class DeviceAir:
     """The machine's microphone and loudspeaker, by sounddevice (PortAudio)."""
@@ -258,3 +265,9 @@ class DeviceAir:
                 if stop.is_set():
                     return
                 await asyncio.to_thread(out.write, sound.samples[start : start + step])
+
+    def close(self) -> None:
+        """Let the microphone go."""
+        if self._input is not None:
+            self._input.close()
+            self._input = None

@@ -83,6 +83,8 @@ def test_langgraph_store(db: Path) -> None:
         again = await store.aget(place, "async")
         assert again is not None
         assert again.value["text"] == "from a loop"
+        await asyncio.gather(*(store.aput(place, "race", {"n": n}) for n in range(8)))
+        assert [i.key for i in await store.asearch(place, limit=50)].count("race") == 1
 
     asyncio.run(at_once())
     store.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,7 +54,8 @@ async def voice(
 
     async with Assistant.open(settings.db, user=settings.user, model=model or None) as nyima:
         talk = converse(nyima, heard, said, air, SileroDetector(), show)
-        rows = [_row(turn) async for turn in talk]
+        with contextlib.closing(air):
+            rows = [_row(turn) async for turn in talk]
         await nyima.end_session()
         await nyima.drain()
     if common.json:

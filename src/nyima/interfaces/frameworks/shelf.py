@@ -3,16 +3,20 @@ quoted, kept in history and erased like all else, and never taken for the user's
 
 from __future__ import annotations
 
+import asyncio
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nyima.domain.changes import Add, Change, Delta, Retire
 from nyima.domain.conversation import Origin, clean_text
 from nyima.domain.evidence import Budget
 from nyima.domain.memory import Interval, Passage, Provenance
+from nyima.errors import Conflict
 from nyima.memory import Memory
 
 __all__ = ["Shelf"]
+
+_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,7 @@ class Shelf:
 
     memory: Memory
     prefix: str
+    _writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def all(self) -> list[Passage]:
         """The values that hold now, oldest first."""
@@ -34,8 +39,19 @@ class Shelf:
 
     async def put(self, where: str, key: str, text: str) -> None:
         """Set a value; what it was stays in the history. The same value changes nothing."""
+        for attempt in range(_TRIES):
+            try:
+                async with self._writing:
+                    await self._put(where, key, clean_text(text))
+            except Conflict:  # another process wrote in between: look again
+                if attempt + 1 == _TRIES:
+                    raise
+            else:
+                return
+
+    async def _put(self, where: str, key: str, text: str) -> None:
+        revision = await self.memory.store.revision(self.memory.scope)
         old, now = await self.get(where, key), self.memory.parts.clock.now()
-        text = clean_text(text)
         if old is not None and old.body == text:
             return
         made = Provenance(writer="framework", origin=Origin.TOOL)
@@ -44,7 +60,7 @@ class Shelf:
             document=clean_text(self.prefix + where), place=clean_text(key), body=text,
         )  # fmt: skip
         changes: list[Change] = [Retire(old.id, now, "replaced")] if old is not None else []
-        await self.memory.store.commit(self.memory.scope, Delta((*changes, Add(new)), "framework"))
+        await self.memory.store.commit(self.memory.scope, Delta((*changes, Add(new)), "framework"), expect=revision)
 
     async def drop(self, where: str, key: str) -> bool:
         """Erase a value for good, with what it was before; whether there was one."""

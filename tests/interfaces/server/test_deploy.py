@@ -19,11 +19,12 @@ from .conftest import Desk
 
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = ROOT / "Dockerfile"
+HADOLINT = shutil.which("hadolint", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
 
-@pytest.mark.skipif(shutil.which("hadolint") is None, reason="there is no hadolint")
+@pytest.mark.skipif(HADOLINT is None, reason="there is no hadolint")
 def test_the_dockerfile_passes_the_linter() -> None:
-    done = subprocess.run(["hadolint", str(DOCKERFILE)], capture_output=True, text=True, check=False)
+    done = subprocess.run([str(HADOLINT), str(DOCKERFILE)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 

@@ -131,6 +131,7 @@ def test_facts_documents_graph_and_sessions_have_pages(page: Page, desk: Desk, t
         page.wait_for_timeout(100)
     page.locator("#drawing .node").first.click()
     page.wait_for_selector("#side .records")
+    assert page.locator("#side .records li").count() >= 1, "what was clicked is told"
 
 
 PAYLOADS = [

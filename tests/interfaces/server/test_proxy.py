@@ -389,3 +389,27 @@ def test_reasoning_is_left_as_it_is_and_only_the_text_loses_its_notes() -> None:
     stream = RESPONSES.stream(None, notes=True)  # type: ignore[arg-type]
     data = {"type": "response.reasoning_summary_text.done", "text": "Thinking.", "sequence_number": 3}
     assert b"Thinking." in b"".join(stream.take(SseEvent("", "", data)))
+
+
+def test_a_long_run_of_tools_says_its_message_once(desk: Desk) -> None:
+    clock = FixedClock()
+    desk.app.state.served.memories.parts.clock = clock
+    tools = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Plan my week."}]
+    with desk.client() as client:
+        for _ in range(4):
+            client.post("/v1/chat/completions", json={"messages": messages, "tools": tools})
+            messages += [
+                {"role": "assistant", "content": None, "tool_calls": []},
+                {"role": "tool", "content": "fine", "tool_call_id": "c"},
+            ]
+            clock.forward(minutes=15)
+    assert [t.text for t in desk.turns()] == ["Plan my week."]
+
+
+def test_a_stream_without_usage_counts_what_was_written(desk: Desk) -> None:
+    desk.stub.reply = "word " * 60
+    secret = desk.key("karen", tokens=250)
+    codes = [desk.ask("Hello", secret=secret, stream=True).status_code for _ in range(8)]
+    assert codes[0] == 200
+    assert codes[-1] == 429

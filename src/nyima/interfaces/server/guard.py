@@ -6,7 +6,6 @@ import json
 import logging
 import re
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -114,10 +113,6 @@ class JsonLines(logging.Formatter):
     """Log lines as JSON objects; what looks like a secret is left out."""
 
     _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
-
-    def __init__(self, extra: Iterable[str] = ()) -> None:
-        super().__init__()
-        self._also = frozenset(extra)
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""

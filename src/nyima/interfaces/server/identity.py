@@ -103,14 +103,15 @@ async def open_session(memory: Memory, id: str) -> str:
     return id
 
 
-async def place_of(memory: Memory, session: str, said: Sequence[str], now: datetime) -> str:
+async def place_of(memory: Memory, session: str, said: Sequence[str], now: datetime, *, answered: bool) -> str:
     """Where a message stands in its session. A request that shows all of the session's
     messages says it itself, so that asking again changes nothing; one that shows a part of
-    them is the next message, unless the same was said a moment ago."""
+    them is the next message, unless the same was said a moment ago. ``answered``: calls of tools
+    follow it, so it was asked before, however long ago."""
     stored = [t for t in await memory.turns(session) if t.role is Role.USER]
     if len(said) == len(stored) and [t.text for t in stored] == list(said) and len(said) > 1:
         return str(len(said))
-    if stored and stored[-1].text == said[-1] and now - stored[-1].at < _MOMENT:
+    if stored and stored[-1].text == said[-1] and (answered or now - stored[-1].at < _MOMENT):
         return str(len(stored))
     return str(len(stored) + 1)
 

@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -104,14 +104,6 @@ class KeyRing:
             raise NotFound(f"there is no key {id!r}: `nyima keys list` has their ids")
         self._write([k for k in every if k.id != id])
         return found
-
-    def change(self, id: str, **fields: Any) -> Key:
-        """Change limits or name of a key. Raises NotFound."""
-        every = self.all()
-        if id not in self._keys:
-            raise NotFound(f"there is no key {id!r}: `nyima keys list` has their ids")
-        self._write([replace(k, **fields) if k.id == id else k for k in every])
-        return self._keys[id]
 
     def _write(self, keys: list[Key]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -93,7 +93,8 @@ class Proxy:
             goes_on = any(role in {"assistant", "tool"} for role, _ in lines)
             session = await own_session(memory, said, now, goes_on=goes_on)
         session = await open_session(memory, session)
-        place = await place_of(memory, session, [text for role, text in lines if role == "user"], now)
+        messages = [text for role, text in lines if role == "user"]
+        place = await place_of(memory, session, messages, now, answered=last + 1 < len(lines))
         dialogue = tuple((r, t) for r, t in lines[:last] if r in {"user", "assistant"} and t.strip())
         notes = wire.plain(body) and who.writes
         asked = Asked(message, session, dialogue, place, who.key, who.reads, who.writes, notes)

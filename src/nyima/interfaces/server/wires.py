@@ -21,7 +21,7 @@ _ROLES = {"user", "assistant", "system", "developer", "tool"}
 
 class Stream(Protocol):
     """Turns the upstream's events into the client's. ``complete`` once the reply's end was
-    seen; ``usage`` when it was told; ``text`` is the reply where it goes on as it came."""
+    seen; ``usage`` when it was told; ``text`` is all that the model wrote."""
 
     complete: bool
     usage: Usage
@@ -177,8 +177,8 @@ class _ChatStream:
         choice = _first_choice(event.data)
         delta = choice.get("delta") if isinstance(choice.get("delta"), dict) else {}
         piece = delta.get("content") if isinstance(delta, dict) and not choice.get("index") else None
+        self.text += piece if isinstance(piece, str) else ""
         if not self.notes or not choice:
-            self.text += piece if isinstance(piece, str) else ""
             yield rendered(event.data)
             return
         yield from self._shown(event.data, choice, dict(delta or {}), piece if isinstance(piece, str) else "")
@@ -284,9 +284,8 @@ class _ResponsesStream:
             self.complete = True
             self.usage = RESPONSES.usage(whole)
         if kind == "response.output_text.delta" and isinstance(data.get("delta"), str):
-            if not self.notes:
-                self.text += data["delta"]
-            else:
+            self.text += data["delta"]
+            if self.notes:
                 data = {**data, "delta": self._seen(self.exchange.feed(data["delta"]))}
                 if not data["delta"]:
                     return

@@ -72,10 +72,12 @@ def _match(terms: list[str]) -> str:
 
 def _affordable(db: sqlite3.Connection, table: str, terms: list[str]) -> list[str]:
     """The rarest terms, as long as their rows together can be ranked in a few
-    hundredths of a second; in a small memory all of them. Counting rows is cheap, to
-    rank them is not, and the commonest terms tell least."""
+    hundredths of a second; in a small memory all of them, in an empty one none. Counting
+    rows is cheap, to rank them is not, and the commonest terms tell least."""
     newest = db.execute(f"SELECT rowid FROM {table} ORDER BY rowid DESC LIMIT 1").fetchone()
-    if newest is None or newest[0] <= _AFFORDABLE_ROWS:
+    if newest is None:
+        return []
+    if newest[0] <= _AFFORDABLE_ROWS:
         return terms
     count = f"SELECT count(*) FROM {table} WHERE {table} MATCH ?"
     rows = sorted((db.execute(count, (_match([term]),)).fetchone()[0], term) for term in terms)
@@ -130,6 +132,8 @@ def _best_words(db: sqlite3.Connection, table: str, terms: list[str], probe: Pro
     its record costs more than to rank them; when the filters leave too few, more are taken."""
     where, values = _conditions(probe)
     match = _match(_affordable(db, table, terms))
+    if not match:
+        return []
     taken = probe.k + _SPARE
     while True:
         rows = db.execute(
@@ -247,6 +251,8 @@ class _Matrix:
         mask = self.allowed(probe)
         query = np.frombuffer(probe.vector or b"", "<f4")
         count = int(np.count_nonzero(mask))
+        if not count:
+            return np.zeros(0, np.intp), np.zeros(0, np.float32)
         if count * 4 < self.used:
             numbers = np.flatnonzero(mask)
             cosines = self.vectors[numbers] @ query
@@ -334,9 +340,6 @@ class Matrices:
         if held is None or probe.vector is None:
             return []
         numbers, cosines = held.best(probe)
-        found: list[Hit] = []
-        for number, score in zip(numbers.tolist(), cosines.tolist(), strict=True):
-            id, kind, session, position, since = held.rows[number]
-            found.append(Hit(id, score, kind, session, position, since))
-        found.sort(key=lambda h: (-h.score, h.id))
-        return found[: probe.k]
+        pairs = zip(cosines.tolist(), numbers.tolist(), strict=True)
+        best = sorted((-score, *held.rows[number]) for score, number in pairs)[: probe.k]
+        return [Hit(id, -score, kind, session, position, since) for score, id, kind, session, position, since in best]

@@ -188,14 +188,16 @@ def _event(data: dict[str, Any]) -> bytes:
 
 
 @contextlib.contextmanager
-def serving(app: Any, port: int = 0) -> Iterator[str]:
-    """Serve an ASGI application on loopback in a thread; gives its address. Needs uvicorn."""
+def serving(app: Any, port: int = 0, **settings: Any) -> Iterator[str]:
+    """Serve an ASGI application on loopback in a thread; gives its address. ``settings`` are
+    those of uvicorn, which it needs."""
     import uvicorn
 
-    bound = socket.socket()
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # or asyncio keeps Nagle's delay
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bound.bind(("127.0.0.1", port))
-    config = uvicorn.Config(app, log_level="critical", lifespan="on", server_header=False, timeout_graceful_shutdown=2)
+    given = {"log_level": "critical", "lifespan": "on", "server_header": False, "timeout_graceful_shutdown": 2}
+    config = uvicorn.Config(app, **{**given, **settings})
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([bound])), daemon=True)
     thread.start()

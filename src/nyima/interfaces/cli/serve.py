@@ -43,6 +43,7 @@ async def serve(
     uvicorn = _needed("uvicorn")
     from nyima.errors import ConfigError
     from nyima.interfaces.server.application import Serving, application
+    from nyima.interfaces.server.listening import SETTINGS
 
     settings = common.settings(model=model or None)
     ring = _ring(settings)
@@ -67,10 +68,7 @@ async def serve(
 
     common.show({"url": address, "key": secret or None}, text)
     _log_to_stderr(quiet=not log)
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=10,
-        timeout_keep_alive=30, h11_max_incomplete_event_size=65_536, lifespan="on", proxy_headers=False,
-    )  # fmt: skip
+    config = uvicorn.Config(app, **SETTINGS)
     with contextlib.closing(bound):
         await uvicorn.Server(config).serve([bound])
 
@@ -91,7 +89,8 @@ def _bound(host: str, port: int) -> socket.socket:
     from nyima.errors import ConfigError
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family)
+    # asyncio turns off Nagle's delay, 40 ms an answer, only for sockets that name their protocol
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((host, port))

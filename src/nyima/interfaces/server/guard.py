@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -35,12 +36,13 @@ _HEADERS = {
 
 @dataclass(slots=True)
 class Guard:
-    """The outermost layer: refuses foreign hosts (DNS rebinding), foreign pages and large
-    bodies, and adds the headers that keep pages apart."""
+    """The outermost layer: refuses foreign hosts (DNS rebinding), foreign pages, and bodies
+    that are large or take longer than ``seconds``, and adds the headers that keep pages apart."""
 
     app: ASGIApp
     hosts: frozenset[str]
     most: int = 4_194_304
+    seconds: float = 60.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -84,11 +86,19 @@ class Guard:
         return None
 
     def _limited(self, receive: Receive) -> Receive:
-        size = 0
+        size, whole = 0, False
+        until = asyncio.get_running_loop().time() + self.seconds
 
         async def limited() -> Message:
-            nonlocal size
-            message = await receive()
+            nonlocal size, whole
+            if whole:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(until):
+                    message = await receive()
+            except TimeoutError as error:
+                raise Problem(408, f"the body did not come within {self.seconds:g} seconds: send it again") from error
+            whole = not message.get("more_body", False)
             size += len(message.get("body", b""))
             if size > self.most:
                 raise Problem(413, f"the body is larger than the limit of {self.most:,} bytes")

@@ -65,6 +65,8 @@ def respond(request: Request, problem: Problem) -> Response:
     headers: dict[str, str] = {}
     if problem.after > 0:
         headers["retry-after"] = str(math.ceil(problem.after))
+    if problem.status in {408, 413}:
+        headers["connection"] = "close"  # the rest of the body is not waited for
     if problem.status == 401:
         headers["www-authenticate"] = 'Bearer realm="nyima"'
     if request.url.path.startswith("/v1"):

@@ -98,7 +98,7 @@ def hang_up(there: dict[str, str], runs: int, folder: Path) -> dict[str, Any]:
 
     def one(n: int) -> None:
         body = json.dumps({"messages": [{"role": "user", "content": TEXT.format(n=n)}], "stream": True}).encode()
-        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {there['key']}\r\nX-Nyima-Session-Id: h{n}\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {there['key']}\r\nX-Nyima-Session-Id: h{n}\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
         with socket.create_connection((host, int(port)), timeout=20) as line:
             line.sendall(head.encode() + body)
             left = draw.randrange(0, 1_500)

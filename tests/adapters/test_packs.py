@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
+import threading
+import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -117,3 +121,25 @@ def test_a_hub_that_is_away_is_no_end(tmp_path: Path) -> None:
     file = pack_file(())
     away = PackFile(file.name, file.size, file.sha256, "http://127.0.0.1:9/model.bin", (), file.member)
     assert "does not answer" in module._from_hub(away, tmp_path / "x.hub", lambda *_: None)
+
+
+def test_the_size_of_what_comes_in_is_told_while_files_go_away(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x.whl").write_bytes(b"123")
+    assert module._largest(tmp_path) == 3
+    stop = threading.Event()
+
+    def come_and_go() -> None:
+        while not stop.is_set():
+            for n in range(20):
+                (tmp_path / f"d{n}" / "e").mkdir(parents=True)
+            for n in range(20):
+                shutil.rmtree(tmp_path / f"d{n}")
+
+    with ThreadPoolExecutor(1) as pool:
+        going = pool.submit(come_and_go)
+        until = time.monotonic() + 1.0
+        while time.monotonic() < until:
+            assert module._largest(tmp_path) == 3
+        stop.set()
+        going.result()

@@ -8,9 +8,11 @@ needs no network.
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -280,10 +282,12 @@ def _download(requirement: str, folder: Path, progress: Callable[[int], None]) -
 
 
 def _largest(folder: Path) -> int:
-    sizes = [0]
-    for path in folder.rglob("*.whl"):
-        try:
-            sizes.append(path.stat().st_size)
-        except FileNotFoundError:
-            continue
-    return max(sizes)
+    """The size of the largest wheel below a folder from which pip takes files away meanwhile:
+    what is gone is passed over (``Path.rglob`` would raise)."""
+    largest = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if name.endswith(".whl"):
+                with contextlib.suppress(FileNotFoundError):
+                    largest = max(largest, (Path(place) / name).stat().st_size)
+    return largest

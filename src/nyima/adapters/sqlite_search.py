@@ -7,6 +7,7 @@ they come, follows what is closed, and is read again when something was erased.
 from __future__ import annotations
 
 import bisect
+import json
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -111,9 +112,9 @@ def _conditions(probe: Probe) -> tuple[str, list[object]]:
     if probe.not_session is not None:
         parts.append("r.session <> ?")
         values.append(probe.not_session)
-    if probe.region is not None:
-        parts.append("r.session = ?")
-        values.append(probe.region)
+    if probe.regions:
+        parts.append("r.session IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(probe.regions))
     return " AND ".join(parts), values
 
 
@@ -242,8 +243,8 @@ class _Matrix:
             mask = mask & (until > (micros(probe.at) or 0))
         if probe.not_session is not None:
             mask = mask & (self.sessions[: self.used] != self.code("session " + probe.not_session))
-        if probe.region is not None:
-            mask = mask & (self.sessions[: self.used] == self.code("session " + probe.region))
+        if probe.regions:
+            mask = mask & np.isin(self.sessions[: self.used], [self.code("session " + r) for r in probe.regions])
         return mask
 
     def best(self, probe: Probe) -> tuple[NDArray[np.intp], NDArray[np.float32]]:

@@ -28,8 +28,8 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class Query:
     """What is asked. ``at`` is the clock's time, ``as_of`` looks into the past,
-    ``session`` is the running session, whose turns the reader sees anyway; ``dialogue``
-    are its last utterances as (role, text), for planners and judges that read them."""
+    ``session`` is the running session, whose turns the reader sees anyway; ``within`` are the
+    only regions (documents, sessions) to look in; ``dialogue`` are the session's last utterances as (role, text), for planners and judges that read them."""
 
     text: str
     at: datetime
@@ -38,6 +38,7 @@ class Query:
     as_of: datetime | None = None
     period: Interval | None = None
     session: str | None = None
+    within: tuple[str, ...] = ()
     dialogue: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @property

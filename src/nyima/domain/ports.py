@@ -67,7 +67,8 @@ class RecordFilter:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A search: words (BM25) or a vector (cosine), never both."""
+    """A search: words (BM25) or a vector (cosine), never both; in some ``regions`` (documents,
+    sessions, parts of the graph) or in all."""
 
     words: str = ""
     vector: Vector | None = None
@@ -76,7 +77,7 @@ class Probe:
     at: datetime | None = None
     as_of: datetime | None = None
     not_session: str | None = None
-    region: str | None = None
+    regions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

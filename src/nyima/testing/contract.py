@@ -360,9 +360,9 @@ class StoreContract:
         assert await store.vectors(ME, ["r2", "r3", "gone"]) == {"r2": vectors["r2"], "r3": vectors["r3"]}
         centres = {place: struct.unpack("<3f", mean) for place, mean in (await store.centres(ME)).items()}
         assert centres == {"partition Address": (0.5, 0.5, 0.0), "partition Other": (0.0, 0.0, 1.0)}
-        probe = Probe(vector=vectors["r3"], kinds=("relation",), region="partition Address")
+        probe = Probe(vector=vectors["r3"], kinds=("relation",), regions=("partition Address",))
         assert {h.id for h in await store.search(ME, probe)} == {"r1", "r2"}
-        words = Probe(words="lives", kinds=("relation",), region="partition Other")
+        words = Probe(words="lives", kinds=("relation",), regions=("partition Other", "none such"))
         assert [h.id for h in await store.search(ME, words)] == ["r3"]
         later = replace(made[0], id="r4", recorded=Interval(T0 + timedelta(days=1)))
         await store.commit(ME, Delta((Revise("r1", later, "changed"),)))

@@ -204,7 +204,7 @@ class MemoryStore:
         where = RecordFilter(kinds=probe.kinds, at=probe.at, as_of=probe.as_of)
         allowed = [
             r for r in shelf.records.values()
-            if _matches(r, where) and r.region != (probe.not_session or "\0") and probe.region in {None, r.region}
+            if _matches(r, where) and r.region != probe.not_session and r.region in (probe.regions or (r.region,))
         ]  # fmt: skip
         if probe.vector is not None:
             wanted = _floats(probe.vector)

@@ -25,6 +25,7 @@ pytest.importorskip("fastapi", reason="the extra server is not installed")
 
 from nyima.interfaces.server.application import Serving, application
 from nyima.interfaces.server.keys import KeyRing
+from nyima.interfaces.server.listening import SETTINGS
 from nyima.opening import parts_for
 
 NOTES = "\n<nyima-notes>\nremember: yes\n{facts}\n</nyima-notes>"
@@ -72,7 +73,9 @@ class Desk:
 
 
 @contextmanager
-def desk_at(folder: Path, stub: StubUpstream | None = None, **how: Any) -> Iterator[Desk]:
+def desk_at(
+    folder: Path, stub: StubUpstream | None = None, settings: dict[str, Any] | None = None, **how: Any
+) -> Iterator[Desk]:
     stub = stub or StubUpstream()
     db = folder / "memory.db"
     ring = KeyRing(folder / "keys.json")
@@ -81,7 +84,7 @@ def desk_at(folder: Path, stub: StubUpstream | None = None, **how: Any) -> Itera
         chat = OpenAIChat("stub", Endpoint(f"{behind}/v1", "upstream-secret", retries=0))
         parts = parts_for(db, "me", None, chat, HashEmbedder(), None)
         app = application(parts, ring, Serving(idle=how.pop("idle", 30.0), **how))
-        with serving(app) as url:
+        with serving(app, **{**SETTINGS, "timeout_graceful_shutdown": 2, **(settings or {})}) as url:
             yield Desk(url, stub, ring, db, secret, app)
 
 

@@ -1,4 +1,5 @@
-"""Clients that leave at a random byte, and clients that ask again: nothing is lost or stored twice."""
+"""Clients that leave at a random byte, and clients that ask again, clients that are slow: nothing
+is lost, stored twice or waited for."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from nyima.interfaces.server.listening import Timed
 from nyima.testing.upstream import StubUpstream
 
 from .conftest import Desk, desk_at
@@ -25,7 +27,7 @@ def hang_up(desk: Desk, number: int, after: int) -> None:
     body = json.dumps(
         {"messages": [{"role": "user", "content": f"I moved to Porto, question {number}."}], "stream": True}
     ).encode()
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {desk.secret}\r\nX-Nyima-Session-Id: s{number}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {desk.secret}\r\nX-Nyima-Session-Id: s{number}\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
     with socket.create_connection((host, int(port)), timeout=10) as line:
         line.sendall(head.encode() + body)
         got = 0
@@ -76,3 +78,60 @@ def test_an_upstream_that_is_busy_for_a_while_parks_nothing(tmp_path: Path) -> N
         jobs = desk.look(lambda m: m.store.jobs(m.scope, ("queued", "leased", "parked")))
         assert [j.state for j in jobs if j.state == "parked"] == []
         assert len(desk.turns()) == 5
+
+
+class Hasty(Timed):
+    """Waits a third of a second for a head."""
+
+    seconds = 0.3
+
+
+def drip(line: socket.socket, data: bytes, most: float = 5.0) -> float:
+    """Send a byte now and then; how long the other side bore it."""
+    begun = time.monotonic()
+    try:
+        while time.monotonic() - begun < most:
+            line.sendall(data[:1])
+            data = data[1:] or data
+            line.settimeout(0.05)
+            try:
+                if not line.recv(1):
+                    break
+            except TimeoutError:
+                continue
+    except OSError:
+        pass
+    return time.monotonic() - begun
+
+
+@pytest.mark.parametrize("before", [b"", b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"])
+def test_a_head_that_does_not_come_to_its_end_is_not_waited_for(tmp_path: Path, before: bytes) -> None:
+    with desk_at(tmp_path, settings={"http": Hasty}) as desk:
+        host, port = desk.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=5) as line:
+            line.sendall(before)
+            if before:
+                assert line.recv(65_536).startswith(b"HTTP/1.1 200")
+                time.sleep(0.5)  # silence between requests is no slow head
+            assert drip(line, b"POST /v1/chat/completions HTTP/1.1\r\nHost: " + b"a" * 1_000) < 2.0
+        with desk.client() as client:
+            assert client.get("/health/live").status_code == 200
+
+
+def test_a_body_that_does_not_come_is_answered_408_and_its_connection_closed(tmp_path: Path) -> None:
+    with desk_at(tmp_path, seconds=0.3) as desk:
+        host, port = desk.url.removeprefix("http://").split(":")
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {desk.secret}\r\nContent-Length: 1000\r\n\r\n{{"
+        with socket.create_connection((host, int(port)), timeout=5) as line:
+            line.sendall(head.encode())
+            said = b""
+            while piece := line.recv(65_536):
+                said += piece
+        assert said.startswith(b"HTTP/1.1 408")
+        assert b'"message":"the body did not come within 0.3 seconds' in said
+        assert desk.turns() == []
+
+
+def test_an_answer_may_take_longer_than_a_body(tmp_path: Path) -> None:
+    with desk_at(tmp_path, StubUpstream(REPLY, 9, 0.05), seconds=0.2) as desk:
+        assert desk.ask("I moved to Porto.", stream=True).text.endswith("data: [DONE]\n\n")

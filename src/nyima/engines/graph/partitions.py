@@ -82,10 +82,10 @@ class Partitions:
         ids: list[str] = []
         vector = await self._vector(text)
         if vector is not None:
-            probe = Probe(vector=vector, kinds=("relation",), k=k, at=self.at, region=region)
+            probe = Probe(vector=vector, kinds=("relation",), k=k, at=self.at, regions=(region,) if region else ())
             ids += [h.id for h in await self.store.search(self.scope, probe)]
         if vector is None or region is None:
-            probe = Probe(words=text, kinds=("relation",), k=2 * k, at=self.at, region=region)
+            probe = Probe(words=text, kinds=("relation",), k=2 * k, at=self.at, regions=(region,) if region else ())
             ids += [h.id for h in await self.store.search(self.scope, probe)]
         if not ids:
             return []

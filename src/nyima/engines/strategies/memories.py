@@ -56,7 +56,7 @@ class PartitionRetriever:
             (vector,) = await self.embed([query.words()])
             chosen = await self.choose(scope, floats(vector))
             if chosen:
-                probe = replace(probe, words="", vector=vector, region=chosen)
+                probe = replace(probe, words="", vector=vector, regions=(chosen,))
         except ModelError:
             pass  # vectors are derived: words alone find what they can
         hits = await self.store.search(scope, probe)

@@ -81,11 +81,11 @@ class SearchRetriever:
             words=words,
             vector=vector,
             kinds=KINDS_OF[step.source],
-            k=_CANDIDATES,
+            k=max(_CANDIDATES, step.k),
             at=query.at,
             as_of=query.as_of,
             not_session=query.session,
-            region=self.region,
+            regions=(self.region,) if self.region else query.within,
         )
         return await self.store.search(scope, probe)
 

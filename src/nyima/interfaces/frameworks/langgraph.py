@@ -80,20 +80,18 @@ class NyimaStore(BaseStore):
         await self._shelf.put(_where(op.namespace), op.key, text)
 
     async def _search(self, op: SearchOp) -> list[SearchItem]:
+        def fits(passage: Passage) -> bool:
+            item = _item(passage)
+            return item.namespace[: len(op.namespace_prefix)] == op.namespace_prefix and _fits(item.value, op.filter)
+
         most = op.offset + op.limit
         scored: list[tuple[Passage, float | None]]
         if op.query:
-            scored = list(await self._shelf.search(op.query, max(50, 4 * most)))
+            scored = list(await self._shelf.search(op.query, most, fits))
         else:
-            scored = [(p, None) for p in reversed(await self._shelf.all())]
-        kept: list[SearchItem] = []
-        for passage, score in scored:
-            item = _item(passage)
-            if item.namespace[: len(op.namespace_prefix)] == op.namespace_prefix and _fits(item.value, op.filter):
-                kept.append(
-                    SearchItem(item.namespace, item.key, item.value, item.created_at, item.updated_at, score)
-                )  # fmt: skip
-        return kept[op.offset : most]
+            scored = [(p, None) for p in reversed(await self._shelf.all()) if fits(p)]
+        found = ((_item(passage), score) for passage, score in scored[op.offset : most])
+        return [SearchItem(i.namespace, i.key, i.value, i.created_at, i.updated_at, score) for i, score in found]
 
     async def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
         every = {_item(p).namespace for p in await self._shelf.all()}

@@ -4,19 +4,23 @@ quoted, kept in history and erased like all else, and never taken for the user's
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from nyima.domain.changes import Add, Change, Delta, Retire
 from nyima.domain.conversation import Origin, clean_text
-from nyima.domain.evidence import Budget
+from nyima.domain.evidence import Query, Step
 from nyima.domain.memory import Interval, Passage, Provenance
-from nyima.errors import Conflict
+from nyima.engines.recipes import Recipe, SourceSpec
+from nyima.errors import Conflict, ModelError
 from nyima.memory import Memory
 
 __all__ = ["Shelf"]
 
 _TRIES = 5
+_VALUES = Recipe("values", "what a program keeps", sources=(SourceSpec("documents"),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +74,21 @@ class Shelf:
             await self.memory.forget(*ids)
         return bool(ids)
 
-    async def search(self, query: str, most: int) -> list[tuple[Passage, float]]:
-        """The values that fit a query, best first, with their scores in 0..1."""
-        found = await self.memory.recall(query, Budget(most, 1_000_000), kinds=("passage",), log=False)
-        kept = [(e.record, e.score) for e in found.kept]
-        return [(r, s) for r, s in kept if isinstance(r, Passage) and r.document.startswith(self.prefix)]
+    async def search(self, query: str, most: int, fits: Callable[[Passage], bool]) -> list[tuple[Passage, float]]:
+        """The ``most`` values that fit a query best, of those that ``fits`` lets through, with
+        their scores in 0..1, equal texts included."""
+        wanted = {p.id: p for p in await self.all() if fits(p)}
+        if not wanted:
+            return []
+        with contextlib.suppress(ModelError):  # then by words alone
+            await self.memory.ingest.index(self.memory.scope)
+        within = tuple(sorted({p.document for p in wanted.values()}))
+        asked = Query(clean_text(query), self.memory.parts.clock.now(), kinds=("passage",), within=within)
+        retriever = self.memory.parts.recaller(_VALUES).retrievers["documents"]
+        taken = 2 * most
+        while True:  # of what stands there, some may not fit
+            found = await retriever.retrieve(self.memory.scope, Step("documents", asked, taken))
+            kept = [(wanted[e.record.id], e.score) for e in found if e.record.id in wanted]
+            if len(kept) >= most or len(found) < taken:
+                return kept[:most]
+            taken *= 4

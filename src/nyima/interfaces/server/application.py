@@ -51,11 +51,13 @@ _OPEN = frozenset({"/health/live", "/health/ready"})
 @dataclass(frozen=True, slots=True)
 class Serving:
     """How a server is set up. ``hosts`` are the names that it answers to; ``trusted`` takes
-    the headers of front ends; ``idle`` is how long it waits, in seconds, before it works."""
+    the headers of front ends; ``most`` bytes and ``seconds`` bound a body; ``idle`` is how long
+    it waits, in seconds, before it works."""
 
     hosts: frozenset[str] = frozenset({"127.0.0.1", "localhost", "[::1]"})
     trusted: bool = False
     most: int = 4_194_304
+    seconds: float = 60.0
     idle: float = 1.5
 
 
@@ -92,8 +94,8 @@ def application(parts: Parts, ring: KeyRing, serving: Serving = Serving()) -> Fa
     app = FastAPI(
         title="Nyima", version=__version__, description="A personal memory that you own, for any LLM assistant.",
         lifespan=life, openapi_url="/openapi.json", docs_url=None, redoc_url=None,
-        middleware=[Middleware(Guard, hosts=serving.hosts, most=serving.most), Middleware(_Counted, metrics=metrics),
-                    Middleware(_Keyed)],
+        middleware=[Middleware(Guard, hosts=serving.hosts, most=serving.most, seconds=serving.seconds),
+                    Middleware(_Counted, metrics=metrics), Middleware(_Keyed)],
     )  # fmt: skip
     app.state.served = Served(memories, Gate(ring, limits), limits, metrics, proxy)
     _answer_errors(app)

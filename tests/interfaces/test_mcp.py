@@ -76,19 +76,21 @@ async def test_search_and_fetch_have_the_shape_of_connectors(memory: Memory) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "given"),
+    ("name", "given", "says"),
     [
-        ("get_memory", {"id": "n-none"}), ("search_memories", {"query": ""}), ("search_memories", {"query": "x", "limit": 10**9}),
-        ("list_memories", {"kind": "king"}), ("update_memory", {"id": "x" * 500, "text": "y"}), ("delete_memory", {"id": "none"}),
+        ("get_memory", {"id": "n-none"}, "'n-none'"), ("search_memories", {"query": ""}, "at least 1 character"),
+        ("search_memories", {"query": "x", "limit": 10**9}, "less than or equal to 100"), ("list_memories", {"kind": "king"}, "'king'"),
+        ("update_memory", {"id": "x" * 500, "text": "y"}, "at most 200 characters"), ("delete_memory", {"id": "none"}, "'none'"),
+        ("update_memory", {"id": "e-none", "text": "y"}, "'e-none'"),
     ],
 )  # fmt: skip
 async def test_what_cannot_be_done_is_an_error_that_the_model_reads(
-    memory: Memory, name: str, given: dict[str, Any]
+    memory: Memory, name: str, given: dict[str, Any], says: str
 ) -> None:
     async with Client(mcp_server(one_memory(memory))) as client:
         done = await client.call_tool(name, given)
         assert done.is_error
-        assert done.content[0].text  # type: ignore[union-attr]
+        assert says in done.content[0].text  # type: ignore[union-attr]
 
 
 async def test_over_standard_input_and_output(tmp_path: Path) -> None:
@@ -115,5 +117,7 @@ async def test_over_http_with_the_memory_of_the_key(desk: Desk) -> None:  # noqa
         httpx2.AsyncClient(headers={"authorization": f"Bearer {reading}"}) as http,
         Client(streamable_http_client(f"{desk.url}/mcp", http_client=http)) as client,
     ):
-        assert (await client.call_tool("add_memory", {"text": "x"})).is_error, "a key that may only read"
+        refused = await client.call_tool("add_memory", {"text": "x"})
+        assert refused.is_error
+        assert "lacks the scope write" in refused.content[0].text  # type: ignore[union-attr]
     await asyncio.sleep(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -9,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from mcp.server import MCPServer
 from mcp.server.context import CallNext, ServerRequestContext
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
@@ -16,6 +18,8 @@ from pydantic import BaseModel, Field
 from nyima import __version__
 from nyima.domain.evidence import Budget, Evidence
 from nyima.domain.memory import MemoryRecord
+from nyima.errors import NyimaError
+from nyima.interfaces.server.problems import Problem
 from nyima.memory import Memory
 from nyima.traces import iso, receipt_to_dict
 
@@ -94,7 +98,14 @@ _REQUEST: ContextVar[object] = ContextVar("request", default=None)
 
 def _tool(server: MCPServer, title: str, hints: ToolAnnotations, *, structured: bool | None = None) -> Callable[[F], F]:
     def register(function: F) -> F:
-        server.add_tool(function, title=title, annotations=hints, structured_output=structured)
+        @functools.wraps(function)
+        async def told(*given: Any, **named: Any) -> Any:
+            try:
+                return await function(*given, **named)
+            except (NyimaError, Problem) as error:  # else the SDK keeps what it says to itself
+                raise ToolError(str(error)) from error
+
+        server.add_tool(told, title=title, annotations=hints, structured_output=structured)
         return function
 
     return register

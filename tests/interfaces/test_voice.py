@@ -187,6 +187,19 @@ async def test_who_speaks_in_between_is_listened_to(db: Path) -> None:
     assert done[0].reply.endswith("Four is here.")
 
 
+async def test_the_words_that_barge_in_are_heard_from_their_beginning(db: Path) -> None:
+    class Ears(Told):
+        async def hear(self, samples: bytes, names: Sequence[str]) -> str:
+            lengths.append(samples.count(TONE))
+            return await super().hear(samples, names)
+
+    lengths: list[int] = []
+    model = ScriptedModel({"chat": [answer("One. This is a sentence. And this is another one."), answer("Bye.")]})
+    room = Room([*SAID, *[TONE] * (8 + 3), *[STILL] * 30], then=[STILL])
+    await talk(room, Ears("Count", "goodbye"), model, db, Sayer())
+    assert lengths == [10, 8 + 3]
+
+
 async def test_a_sentence_that_cannot_be_spoken_is_shown(db: Path) -> None:
     model = ScriptedModel({"chat": [answer("This is fine. This is hoarse. This is fine too.")]})
     mouth = Sayer("hoarse")

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import re
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ _END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|(?<=[。！？])|\n+")
 _SHORT = 12
 _SPEECH, _SILENCE = 0.5, 0.35
 _BARGE_FRAMES = 8
+_KEPT_FRAMES = 18
 _NOT_SAID = re.compile(r"[*_`#>|~]+|\[\d+\]|https?://\S+")
 
 
@@ -100,8 +102,8 @@ async def converse(
 ) -> AsyncIterator[Spoken]:
     """Talk until the sound ends or somebody says goodbye. All that is said is also shown. A
     sentence that cannot be spoken is shown all the same."""
-    heard = utterances(air.frames(), detector)
-    async for samples in heard:
+    late: deque[bytes] = deque(maxlen=_KEPT_FRAMES)
+    async for samples in utterances(_with(late, air.frames()), detector):
         ended = time.perf_counter()
         text = await ears.hear(samples, await _names(nyima))
         if not text:
@@ -109,7 +111,7 @@ async def converse(
         show("you", text)
         spoken = Spoken(text)
         stop = asyncio.Event()
-        watch = asyncio.create_task(_barge(air, detector, stop)) if air.listens else None
+        watch = asyncio.create_task(_barge(air, detector, stop, late)) if air.listens else None
         try:
             await _answer(nyima, mouth, air, (spoken, stop, ended), show)
         finally:
@@ -170,10 +172,20 @@ async def _answer(
     show("end", "")
 
 
-async def _barge(air: Air, detector: Detector, stop: asyncio.Event) -> None:
-    """Set ``stop`` when the user begins to speak."""
+async def _with(late: deque[bytes], frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The frames, and before them those that were heard while a reply was spoken: with them
+    begins what the user says in between."""
+    async for frame in frames:
+        while late:
+            yield late.popleft()
+        yield frame
+
+
+async def _barge(air: Air, detector: Detector, stop: asyncio.Event, late: deque[bytes]) -> None:
+    """Set ``stop`` when the user begins to speak; the last frames are kept in ``late``."""
     count = 0
     async for frame in air.frames():
+        late.append(frame)
         count = count + 1 if detector.speech(frame) >= _SPEECH else 0
         if count >= _BARGE_FRAMES:
             stop.set()

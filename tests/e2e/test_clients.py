@@ -7,12 +7,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from interfaces.server.conftest import Desk, desk_at
 from nyima.testing.upstream import StubUpstream
 
 CAT = "Nice to meet Nyima!\n<nyima-notes>\nremember: yes\ncat_name: Nyima\n</nyima-notes>"
+
+
+def noted(body: dict[str, Any]) -> str:
+    """With notes where they are asked for."""
+    return CAT if "nyima-notes" in str(body) else CAT.partition("\n")[0]
 
 
 @pytest.fixture
@@ -64,6 +70,118 @@ def test_the_openai_package_as_it_is(desk: Desk) -> None:
         with pytest.raises(openai.AuthenticationError) as found:
             client.models.list()
         assert found.value.code == "invalid_api_key"
+
+
+@pytest.mark.parametrize("wire", ["chat", "responses"])
+async def test_the_agents_sdk_as_it_is(desk: Desk, wire: str) -> None:
+    agents = pytest.importorskip("agents")
+    import openai
+
+    looked: list[str] = []
+    desk.stub.reply = noted
+
+    @agents.function_tool
+    def look() -> str:
+        """Look at the weather."""
+        looked.append("yes")
+        return "It rains in Porto."
+
+    agents.set_tracing_disabled(True)
+    async with openai.AsyncOpenAI(base_url=f"{desk.url}/v1", api_key=desk.secret) as client:
+        kind = agents.OpenAIChatCompletionsModel if wire == "chat" else agents.OpenAIResponsesModel
+        model = kind("stub", client)
+        plain = agents.Agent(name="plain", instructions="Be brief.", model=model)
+        done = await agents.Runner.run(plain, "My cat is called Nyima.")
+        assert done.final_output.strip() == "Nice to meet Nyima!"
+        streamed = agents.Runner.run_streamed(
+            plain, [*done.to_input_list(), {"role": "user", "content": "Is she well?"}]
+        )
+        assert [e async for e in streamed.stream_events()]
+        assert streamed.final_output.strip() == "Nice to meet Nyima!"
+        able = agents.Agent(name="able", instructions="Be brief.", model=model, tools=[look])
+        done = await agents.Runner.run(able, "What is the weather like?")
+        assert done.final_output.strip() == "Nice to meet Nyima!"
+        streamed = agents.Runner.run_streamed(able, "And what is it like tomorrow?")
+        assert [e async for e in streamed.stream_events()]
+        assert looked == ["yes", "yes"]
+    said = [t.text for t in desk.turns() if t.role == "user"]
+    assert sorted(said) == sorted(
+        ["My cat is called Nyima.", "Is she well?", "What is the weather like?", "And what is it like tomorrow?"]
+    ), "each message once, however many calls it takes"
+    assert len([t for t in desk.turns() if t.role == "assistant"]) == 4
+    notes = desk.look(lambda m: m.store.events(m.scope, "notes"))
+    assert [["cat_name", "Nyima"]] in [n.body["facts"] for n in notes]
+
+
+async def _talk(model: Any, look: Any) -> None:
+    from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+    first = model.invoke("My cat is called Nyima.")
+    assert first.text.strip() == "Nice to meet Nyima!"
+    assert first.usage_metadata["total_tokens"] == 15
+    lines: list[Any] = [HumanMessage("My cat is called Nyima."), first, HumanMessage("Is she well?")]
+    assert "".join([piece.text async for piece in model.astream(lines)]).strip() == "Nice to meet Nyima!"
+    lines = [HumanMessage("What is the weather like?")]
+    asked = model.bind_tools([look]).invoke(lines)
+    assert isinstance(asked, AIMessage)
+    assert [c["name"] for c in asked.tool_calls] == ["look"]
+    lines += [asked, ToolMessage(look.invoke(asked.tool_calls[0]).content, tool_call_id=asked.tool_calls[0]["id"])]
+    assert model.bind_tools([look]).invoke(lines).text.strip() == "Nice to meet Nyima!"
+
+
+@pytest.mark.parametrize("responses", [False, True])
+async def test_langchain_as_it_is(desk: Desk, responses: bool) -> None:
+    chat = pytest.importorskip("langchain_openai")
+    from langchain_core.tools import tool
+
+    desk.stub.reply = noted
+
+    @tool
+    def look() -> str:
+        """Look at the weather."""
+        return "It rains in Porto."
+
+    with httpx2.Client() as here:
+        async with httpx2.AsyncClient() as there:
+            model = chat.ChatOpenAI(
+                base_url=f"{desk.url}/v1", api_key=desk.secret, model="stub", use_responses_api=responses,
+                http_client=here, http_async_client=there,
+            )  # fmt: skip
+            await _talk(model, look)
+    said = [t.text for t in desk.turns() if t.role == "user"]
+    assert said == ["My cat is called Nyima.", "Is she well?", "What is the weather like?"]
+    notes = desk.look(lambda m: m.store.events(m.scope, "notes"))
+    assert [["cat_name", "Nyima"]] in [n.body["facts"] for n in notes]
+
+
+@pytest.mark.parametrize("fault", ["die:3", "die:6", "500", "429", "html"])
+async def test_programs_hear_that_an_answer_broke_off(tmp_path: Path, fault: str) -> None:
+    """Each program raises; none takes half an answer for a whole one, and none waits."""
+    import openai
+
+    agents, chat = pytest.importorskip("agents"), pytest.importorskip("langchain_openai")
+    agents.set_tracing_disabled(True)
+    with desk_at(tmp_path, StubUpstream("Porto is a fine city, with a river.", fault=fault)) as desk:
+        async with openai.AsyncOpenAI(base_url=f"{desk.url}/v1", api_key=desk.secret, max_retries=0) as client:
+            stream = client.chat.completions
+            asked: Any = {"model": "stub", "messages": [{"role": "user", "content": "Porto?"}], "stream": True}
+            with pytest.raises(openai.APIError, match="upstream"):
+                [piece async for piece in await stream.create(**asked)]
+            with pytest.raises(openai.APIError, match="upstream"):
+                [e async for e in await client.responses.create(model="stub", input="Porto?", stream=True)]
+            for kind in (agents.OpenAIChatCompletionsModel, agents.OpenAIResponsesModel):
+                agent = agents.Agent(name="a", instructions="Be brief.", model=kind("stub", client))
+                with pytest.raises(Exception, match="upstream"):
+                    [e async for e in agents.Runner.run_streamed(agent, "Porto?").stream_events()]
+        async with httpx2.AsyncClient() as there:
+            for responses in (False, True):
+                model = chat.ChatOpenAI(
+                    base_url=f"{desk.url}/v1", api_key=desk.secret, model="stub", max_retries=0,
+                    use_responses_api=responses, http_async_client=there,
+                )  # fmt: skip
+                with pytest.raises(Exception, match="upstream"):
+                    [piece async for piece in model.astream("Porto?")]
+        assert {t.text for t in desk.turns() if t.role == "user"} == {"Porto?"}
 
 
 async def test_many_at_once_are_not_mixed_up(desk: Desk) -> None:

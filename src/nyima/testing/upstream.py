@@ -20,7 +20,8 @@ Send = Callable[[dict[str, Any]], Any]
 @dataclass(slots=True)
 class StubUpstream:
     """Answers every chat request with ``reply`` (a text, or a function of the request's
-    body), in pieces of ``size`` characters, ``wait`` seconds apart. ``fault`` spoils it:
+    body), in pieces of ``size`` characters, ``wait`` seconds apart; with tools it calls the
+    first one, until the request brings its result. ``fault`` spoils it:
     a status such as ``429``, ``rubbish``, ``html``, or ``die:N`` after N pieces.
     ``bodies`` are the requests, ``headers`` those of each."""
 
@@ -72,12 +73,12 @@ class StubUpstream:
     async def _answer(self, path: str, body: dict[str, Any], send: Send) -> None:
         text = self.reply(body) if callable(self.reply) else self.reply
         pieces = [text[i : i + self.size] for i in range(0, len(text), self.size)]
-        responses = path.endswith("/responses")
+        responses, tool = path.endswith("/responses"), _wished(body)
         if not body.get("stream"):
-            await _whole(send, 200, _response(text) if responses else _completion(text, body))
+            await _whole(send, 200, _response(text, tool=tool) if responses else _completion(text, tool))
             return
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
-        events = _response_events(pieces) if responses else _chat_events(pieces, body)
+        events = _response_events(pieces, tool) if responses else _chat_events(pieces, body, tool)
         for number, event in enumerate(events):
             if self.fault == "rubbish" and number == 1:
                 event = b"data: {not json\n\n: hm\n\ndata: 7\n\n"
@@ -86,6 +87,16 @@ class StubUpstream:
             await send({"type": "http.response.body", "body": event, "more_body": True})
             await asyncio.sleep(self.wait)
         await send({"type": "http.response.body", "body": b""})
+
+
+def _wished(body: dict[str, Any]) -> str:
+    """The name of the tool that is called; empty when there is none, or its result is here."""
+    tools = body.get("tools") or []
+    lines = body.get("messages") or body.get("input") or []
+    last = lines[-1] if isinstance(lines, list) and lines else {}
+    if not tools or last.get("role") == "tool" or last.get("type") == "function_call_output":
+        return ""
+    return str(tools[0].get("name") or tools[0].get("function", {}).get("name", "look"))
 
 
 async def _raw(
@@ -100,11 +111,11 @@ async def _whole(send: Send, status: int, data: dict[str, Any], *, retry: bool =
     await _raw(send, status, json.dumps(data).encode(), b"application/json", more)
 
 
-def _completion(text: str, body: dict[str, Any]) -> dict[str, Any]:
+def _completion(text: str, tool: str) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
     finish = "stop"
-    if body.get("tools"):
-        call = {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    if tool:
+        call = {"id": "call_1", "type": "function", "function": {"name": tool, "arguments": "{}"}}
         message, finish = {"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls"
     choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": None}
     usage = {
@@ -123,15 +134,15 @@ def _completion(text: str, body: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _chat_events(pieces: list[str], body: dict[str, Any]) -> Iterator[bytes]:
+def _chat_events(pieces: list[str], body: dict[str, Any], tool: str) -> Iterator[bytes]:
     head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "stub"}
 
     def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
         return _event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}]})
 
     yield chunk({"role": "assistant", "content": ""})
-    if body.get("tools"):
-        call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    if tool:
+        call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": tool, "arguments": "{}"}}
         yield chunk({"tool_calls": [call]})
         yield chunk({}, "tool_calls")
     else:
@@ -150,23 +161,25 @@ def _message(text: str, status: str) -> dict[str, Any]:
     return {"id": "msg_1", "type": "message", "role": "assistant", "status": status, "content": content}
 
 
-def _response(text: str, status: str = "completed") -> dict[str, Any]:
+def _call(tool: str, arguments: str = "{}") -> dict[str, Any]:
+    return {"id": "fc_1", "type": "function_call", "call_id": "call_1", "name": tool, "arguments": arguments}
+
+
+def _response(text: str, status: str = "completed", tool: str = "") -> dict[str, Any]:
     details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
     return {
         "id": "resp_1", "object": "response", "created_at": 1, "status": status, "model": "stub", "error": None,
-        "output": [_message(text, status)] if status == "completed" else [], "parallel_tool_calls": True, "tools": [],
+        "output": [_call(tool) if tool else _message(text, status)] if status == "completed" else [], "parallel_tool_calls": True, "tools": [],
         "tool_choice": "auto", "incomplete_details": None, "instructions": None, "metadata": {}, "temperature": 1.0,
         "top_p": 1.0, "usage": {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15, **details},
     }  # fmt: skip
 
 
-def _response_events(pieces: list[str]) -> Iterator[bytes]:
+def _response_events(pieces: list[str], tool: str) -> Iterator[bytes]:
     text = "".join(pieces)
     place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
     empty = {"type": "output_text", "text": "", "annotations": []}
     rows: list[dict[str, Any]] = [
-        {"type": "response.created", "response": _response("", "in_progress")},
-        {"type": "response.in_progress", "response": _response("", "in_progress")},
         {
             "type": "response.output_item.added",
             "output_index": 0,
@@ -177,9 +190,20 @@ def _response_events(pieces: list[str]) -> Iterator[bytes]:
         {"type": "response.output_text.done", **place, "text": text, "logprobs": []},
         {"type": "response.content_part.done", **place, "part": {**empty, "text": text}},
         {"type": "response.output_item.done", "output_index": 0, "item": _message(text, "completed")},
-        {"type": "response.completed", "response": _response(text)},
     ]
-    for number, row in enumerate(rows):
+    if tool:
+        at = {"item_id": "fc_1", "output_index": 0}
+        rows = [
+            {"type": "response.output_item.added", "output_index": 0, "item": _call(tool, "")},
+            {"type": "response.function_call_arguments.delta", **at, "delta": "{}"},
+            {"type": "response.function_call_arguments.done", **at, "name": tool, "arguments": "{}"},
+            {"type": "response.output_item.done", "output_index": 0, "item": _call(tool)},
+        ]
+    begun = [
+        {"type": f"response.{name}", "response": _response("", "in_progress")} for name in ("created", "in_progress")
+    ]
+    ended = {"type": "response.completed", "response": _response(text, tool=tool)}
+    for number, row in enumerate((*begun, *rows, ended)):
         yield f"event: {row['type']}\n".encode() + _event({**row, "sequence_number": number})
 
 

@@ -394,6 +394,7 @@ def test_reasoning_is_left_as_it_is_and_only_the_text_loses_its_notes() -> None:
 def test_a_long_run_of_tools_says_its_message_once(desk: Desk) -> None:
     clock = FixedClock()
     desk.app.state.served.memories.parts.clock = clock
+    desk.stub.reply = ""
     tools = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Plan my week."}]
     with desk.client() as client:

@@ -1,13 +1,15 @@
 """Measures the server: overhead of the proxy, requests a second, clients that hang up, retries.
 
-    python tools/measure_serving.py overhead|load|hang-up|retries [--runs N]
+    python tools/measure_serving.py overhead|load|hang-up|retries|local [--runs N]
 
-The upstream is scripted, on the same machine; latencies are of one client at a time.
+The upstream is scripted, on the same machine; latencies are of one client at a time. ``local``
+is `nyima serve` over the small local model, beside the same model asked directly.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import random
 import socket
@@ -24,7 +26,13 @@ from typing import Any
 
 import httpx2
 
+from nyima.adapters.reached import Reaches
+from nyima.memory import Memory
+from nyima.opening import parts_for
+from nyima.testing import HashEmbedder
+
 HERE = Path(__file__).parent
+MODEL = "qwen2.5-coder-0.5b"
 TEXT = "What did I tell you about my cat, number {n}?"
 
 
@@ -38,9 +46,9 @@ def started(folder: Path, wait: float = 0.0) -> tuple[subprocess.Popen[str], dic
     return process, json.loads(process.stdout.readline())
 
 
-def ask(client: httpx2.Client, url: str, n: int, *, stream: bool = True) -> tuple[float, float]:
+def ask(client: httpx2.Client, url: str, n: int, *, stream: bool = True, **more: Any) -> tuple[float, float]:
     """Seconds to the first piece of text, and to the end."""
-    body = {"model": "stub", "messages": [{"role": "user", "content": TEXT.format(n=n)}], "stream": stream}
+    body = {"model": "stub", "messages": [{"role": "user", "content": TEXT.format(n=n)}], "stream": stream, **more}
     begun, first = time.perf_counter(), 0.0
     with client.stream("POST", url, json=body, headers={"X-Nyima-Session-Id": f"s{n}"}) as answer:
         assert answer.status_code == 200, answer.read()
@@ -66,15 +74,59 @@ def overhead(there: dict[str, str], runs: int) -> dict[str, Any]:
             ("proxy, 2,000 turns", there["url"]),
         ):
             if "2,000" in name:
-                for start in range(0, 2_000, 500):
-                    turns = [{"text": f"Note {start + i}: the cat sat on mat {i % 97}."} for i in range(500)]
-                    client.post(f"{there['url']}/api/turns", json={"session": f"old{start}", "turns": turns})
-                client.post(f"{there['url']}/api/recall", json={"query": "cat"})
+                fill(client, there["url"])
             for n in range(5):
                 ask(client, f"{url}/v1/chat/completions", n)
             rows = [ask(client, f"{url}/v1/chat/completions", 1_000 + n) for n in range(runs)]
             found[name] = {"first": spread([f for f, _ in rows]), "total": spread([t for _, t in rows])}
     return found
+
+
+async def directly(runs: int) -> dict[str, Any]:
+    """The local model without a proxy."""
+    parts = parts_for(Path(tempfile.mkdtemp()) / "memory.db", "me", None, MODEL, HashEmbedder(), None)
+    chat: object = parts.chat
+    assert isinstance(chat, Reaches)
+    rows: list[tuple[float, float]] = []
+    for n in range(runs + 2):
+        async with chat.reached("chat") as up:
+            key = {"authorization": f"Bearer {up.key or 'none'}"}
+
+            def once(n: int = n, url: str = up.url, key: dict[str, str] = key) -> tuple[float, float]:
+                with httpx2.Client(headers=key, timeout=120.0) as client:
+                    return ask(client, f"{url.rstrip('/')}/chat/completions", n, max_tokens=32)
+
+            rows.append(await asyncio.to_thread(once))
+    await Memory(parts).close()
+    return {"first": spread([f for f, _ in rows[2:]]), "total": spread([t for _, t in rows[2:]])}
+
+
+def local(runs: int, folder: Path) -> dict[str, Any]:
+    """The shipped server over the small local model: without memory, with an empty one, with
+    2,000 turns."""
+    found = {"model": asyncio.run(directly(runs))}
+    command = [sys.executable, "-m", "nyima", "serve", "--json", "--db", str(folder / "m.db"), "--model", MODEL]
+    with subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        there = json.loads(b"".join(iter(process.stdout.readline, b"}\n")) + b"}")
+        with httpx2.Client(headers={"authorization": f"Bearer {there['key']}"}, timeout=120.0) as client:
+            url = f"{there['url']}/v1/chat/completions"
+            for name, mode in (("memory off", "off"), ("memory on", "on"), ("memory on, 2,000 turns", "on")):
+                if "2,000" in name:
+                    fill(client, there["url"])
+                client.headers["X-Nyima-Memory"] = mode
+                rows = [ask(client, url, 1_000 + n, max_tokens=32) for n in range(runs + 2)][2:]
+                found[name] = {"first": spread([f for f, _ in rows]), "total": spread([t for _, t in rows])}
+        process.terminate()
+    return found
+
+
+def fill(client: httpx2.Client, url: str) -> None:
+    """2,000 turns, and their vectors."""
+    for start in range(0, 2_000, 500):
+        turns = [{"text": f"Note {start + i}: the cat sat on mat {i % 97}."} for i in range(500)]
+        client.post(f"{url}/api/turns", json={"session": f"old{start}", "turns": turns})
+    client.post(f"{url}/api/recall", json={"query": "cat"})
 
 
 def load(there: dict[str, str], runs: int) -> dict[str, Any]:
@@ -130,11 +182,14 @@ def _stored(folder: Path, session: str) -> dict[str, int]:
 def main() -> None:
     """Run one measurement and print it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("overhead", "load", "hang-up", "retries"))
+    parser.add_argument("what", choices=("overhead", "load", "hang-up", "retries", "local"))
     parser.add_argument("--runs", type=int, default=200)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if given.what == "local":
+            print(json.dumps({"local": local(given.runs, folder)}, indent=1))
+            return
         process, there = started(folder, 0.002 if given.what == "hang-up" else 0.0)
         work: dict[str, Callable[[], dict[str, Any]]] = {
             "overhead": lambda: overhead(there, given.runs), "load": lambda: load(there, given.runs),

@@ -47,6 +47,7 @@ class Exchange:
         self.memory, self.asked, self.said, self.recall = memory, asked, said, recall
         self._known = known
         self._draft = Draft(recall, ReplyStream(_TAG))
+        self._asks = asked.notes and asked.writes and memory.parts.recipe.takes_notes
         self.answer: Answer | None = None
 
     @classmethod
@@ -78,7 +79,7 @@ class Exchange:
     @property
     def notes(self) -> bool:
         """Whether the model is asked for notes."""
-        return self.asked.notes and self.asked.writes and self.memory.parts.recipe.takes_notes
+        return self._asks
 
     @property
     def system(self) -> str:
@@ -86,15 +87,13 @@ class Exchange:
         there is neither."""
         recipe = self.memory.parts.recipe
         builder = PromptBuilder(recipe, "", "lines" if self.notes else "plain", 8_000, {})
-        parts = builder.standing(self._known)
+        data = builder.standing(self._known)
         evidence = quoted(self.recall.kept, recipe.evidence.tokens, scored=recipe.scored) if self.recall.kept else ""
         if evidence:
-            parts.append(fill("reply", "found", {"memory": evidence}))
-        if parts:
-            parts.insert(0, sections("reply")["others"])
-        if self.notes:
-            parts.append(sections("reply")["lines"].replace("notes>", f"{_TAG}>"))
-        return "\n\n".join(parts)
+            data.append(fill("reply", "found", {"memory": evidence}))
+        # What is the same in every request comes first, for the server's prefix cache.
+        rules = [sections("reply")["lines"].replace("notes>", f"{_TAG}>")] if self.notes else []
+        return "\n\n".join([*rules, *([sections("reply")["others"]] if data else []), *data])
 
     def feed(self, piece: str) -> str:
         """A piece of the model's text; what of it may be shown, without the notes."""
@@ -106,6 +105,16 @@ class Exchange:
     def noting(self) -> bool:
         """Whether the reply has ended and its notes are coming."""
         return self._draft.stream.closed
+
+    @property
+    def begun(self) -> bool:
+        """Whether something was said that may be shown."""
+        return bool(self._draft.stream.shown.strip())
+
+    def again(self) -> None:
+        """Forget what was fed, and ask for no notes: for a model that wrote them alone."""
+        self._asks = False
+        self._draft = Draft(self.recall, ReplyStream(_TAG))
 
     def finish(self) -> str:
         """What of the text was held back until its end was known."""
@@ -121,7 +130,7 @@ class Exchange:
         if text is not None or not self.notes:
             draft.finish = "cut"  # nobody was asked for notes: the job makes them
         now = self.memory.parts.clock.now()
-        spoken = clean_text(draft.reply())
+        spoken = clean_text(draft.reply()).strip()
         parts = ("reply",) if complete else ("reply", "incomplete")
         key = turn_id(self.said.id, *parts, *(() if self.asked.key else (spoken,)))
         reply = Turn(key, self.said.session, Role.ASSISTANT, spoken, now, Origin.ASSISTANT)

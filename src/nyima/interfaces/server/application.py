@@ -34,6 +34,7 @@ from nyima.interfaces.server.keys import Key, KeyRing
 from nyima.interfaces.server.limits import Limits
 from nyima.interfaces.server.memories import Memories
 from nyima.interfaces.server.metrics import Metrics
+from nyima.interfaces.server.notetakers import Notetakers
 from nyima.interfaces.server.problems import Problem, problem_of, respond
 from nyima.interfaces.server.proxy import Proxy
 from nyima.interfaces.server.state import Served, served
@@ -67,7 +68,8 @@ def application(parts: Parts, ring: KeyRing, serving: Serving = Serving()) -> Fa
     limits, metrics = Limits(), Metrics()
     chat: object = parts.chat
     upstream = Upstream(chat) if isinstance(chat, Reaches) else None
-    proxy = Proxy(memories, upstream, limits, metrics, serving.trusted) if upstream is not None else None
+    takers = Notetakers(small=parts.chat is not None and parts.chat.grammars)
+    proxy = Proxy(memories, upstream, limits, metrics, takers, serving.trusted) if upstream is not None else None
 
     tools = mcp_server(_lends(memories))
     over_http = tools.streamable_http_app(

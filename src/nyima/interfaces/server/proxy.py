@@ -33,6 +33,7 @@ from nyima.interfaces.server.keys import Key
 from nyima.interfaces.server.limits import Limits
 from nyima.interfaces.server.memories import Memories
 from nyima.interfaces.server.metrics import Metrics
+from nyima.interfaces.server.notetakers import Notetakers
 from nyima.interfaces.server.problems import Problem, envelope, problem_of
 from nyima.interfaces.server.sse import events, rendered
 from nyima.interfaces.server.wires import CHAT, RESPONSES, Stream, Wire
@@ -51,6 +52,7 @@ class Proxy:
     upstream: Upstream
     limits: Limits
     metrics: Metrics
+    notetakers: Notetakers
     trusted: bool = False
     sessions: OrderedDict[str, tuple[Scope, str]] = field(default_factory=OrderedDict[str, tuple[Scope, str]])
     running: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
@@ -62,15 +64,9 @@ class Proxy:
         who = told(key, request.headers, body, trusted=self.trusted)
         exchange = await self._begin(who, key, wire, body, lines)
         headers = dict(request.headers)
-        sent = outgoing(body, key)
         plain = exchange is not None and (wire.plain(body) or who.explicit)
-        if exchange is not None and plain and exchange.system:
-            sent = wire.with_system(sent, exchange.system)
-        notes = exchange is not None and exchange.notes
-        work = _Work(self, who, key, wire, exchange, notes, sum(tokens(text) for _, text in wire.lines(sent)))
-        if body.get("stream") is True:
-            return await work.streamed(sent, headers)
-        return await work.whole(sent, headers)
+        work = _Work(self, who, key, wire, exchange, outgoing(body, key), headers, plain)
+        return await (work.streamed() if body.get("stream") is True else work.whole())
 
     async def _begin(
         self, who: Told, key: Key, wire: Wire, body: Mapping[str, Any], lines: list[tuple[str, str]]
@@ -96,7 +92,7 @@ class Proxy:
         messages = [text for role, text in lines if role == "user"]
         place = await place_of(memory, session, messages, now, answered=last + 1 < len(lines))
         dialogue = tuple((r, t) for r, t in lines[:last] if r in {"user", "assistant"} and t.strip())
-        notes = wire.plain(body) and who.writes
+        notes = wire.plain(body) and who.writes and self.notetakers.asked(body.get("model"))
         asked = Asked(message, session, dialogue, place, who.key, who.reads, who.writes, notes)
         return await Exchange.begin(memory, asked)
 
@@ -190,9 +186,41 @@ class _Work:
     key: Key
     wire: Wire
     exchange: Exchange | None
-    notes: bool
+    bare: dict[str, Any]
+    headers: dict[str, str]
+    plain: bool
     asked: int = 0
     spent: bool = False
+    begun: bool = False
+
+    @property
+    def notes(self) -> bool:
+        """Whether the model is asked for notes."""
+        return self.exchange is not None and self.exchange.notes
+
+    def _send(self) -> contextlib.AbstractAsyncContextManager[Sent]:
+        """The request with the memory in it, on its way."""
+        system = self.exchange.system if self.exchange is not None and self.plain else ""
+        body = self.wire.with_system(self.bare, system) if system else self.bare
+        self.asked = sum(tokens(text) for _, text in self.wire.lines(body))
+        return self.proxy.upstream.send("POST", self.wire.path, body, self.headers)
+
+    def _heard(self, *, wrote: bool) -> None:
+        """Keep in mind whether the model wrote the notes that it was asked for."""
+        if self.notes:
+            self.proxy.notetakers.heard(self.bare.get("model"), wrote=wrote)
+
+    def _silent(self) -> bool:
+        """Whether the notes began before anything was said."""
+        return self.exchange is not None and self.notes and self.exchange.noting and not self.exchange.begun
+
+    def _again(self, usage: Usage, written: int) -> None:
+        """Prepare to ask once more, without notes."""
+        assert self.exchange is not None
+        self._spend(usage, written)
+        self._heard(wrote=False)
+        self.spent = False
+        self.exchange.again()
 
     @property
     def _told(self) -> dict[str, str]:
@@ -203,9 +231,9 @@ class _Work:
         said["x-nyima-session-id"] = urllib.parse.quote(said["x-nyima-session-id"], safe=":@/+ ")
         return said | {"x-nyima-turn-id": self.exchange.said.id, "x-nyima-recalled": str(len(kept))}
 
-    async def whole(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> Response:
+    async def whole(self) -> Response:
         """An answer in one piece."""
-        work: asyncio.Task[Response] = asyncio.get_running_loop().create_task(self._whole(body, headers))
+        work: asyncio.Task[Response] = asyncio.get_running_loop().create_task(self._whole())
         self._hold(work)
         return await asyncio.shield(work)
 
@@ -213,9 +241,9 @@ class _Work:
         self.proxy.running.add(work)
         work.add_done_callback(self.proxy.running.discard)
 
-    async def _whole(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> Response:
+    async def _whole(self) -> Response:
         with self.proxy.memories.talking(self.who.scope):
-            async with self.proxy.upstream.send("POST", self.wire.path, body, headers) as sent:
+            async with self._send() as sent:
                 raw = await sent.read(_MOST_ANSWER)
             if sent.status >= 400:
                 return refused(sent, raw)
@@ -231,24 +259,29 @@ class _Work:
             if self.exchange is not None:
                 if self.notes:
                     shown = self.exchange.feed(text) + self.exchange.finish()
+                    if self._silent():
+                        self._again(usage, tokens(text))
+                        return await self._whole()
                     answer = self.wire.with_text(answer, shown.rstrip() if self.exchange.noting else shown)
                 if text:
-                    await self.exchange.close(None if self.notes else text, usage=usage)
+                    closed = await self.exchange.close(None if self.notes else text, usage=usage)
+                    self._heard(wrote=closed.notes.complete)
                 if isinstance(answer.get("id"), str):
                     self.proxy.keep(answer["id"], self.who.scope, self.exchange.said.session)
             kept = {k: v for k, v in sent.headers.items() if k.lower() != "content-type"}
             return JSONResponse(answer, sent.status, {**kept, **self._told})
 
-    async def streamed(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> Response:
+    async def streamed(self) -> Response:
         """An answer as it comes. It is read to its end, whoever still listens."""
         queue: asyncio.Queue[bytes | Response | None] = asyncio.Queue()
         left = asyncio.Event()
 
         async def put(piece: bytes | Response | None) -> None:
+            self.begun = True
             if not left.is_set():
                 await queue.put(piece)
 
-        self._hold(asyncio.get_running_loop().create_task(self._read(body, headers, put)))
+        self._hold(asyncio.get_running_loop().create_task(self._read(put)))
         first = await queue.get()
         if isinstance(first, Response):
             return first
@@ -265,11 +298,11 @@ class _Work:
         told = {"cache-control": "no-store", "x-accel-buffering": "no", **self._told}
         return StreamingResponse(pieces(), 200, told, media_type="text/event-stream")
 
-    async def _read(self, body: Mapping[str, Any], headers: Mapping[str, str], put: Any) -> None:
+    async def _read(self, put: Any) -> None:
         with self.proxy.memories.talking(self.who.scope):
             stream: Stream | None = None
             try:
-                async with self.proxy.upstream.send("POST", self.wire.path, body, headers) as sent:
+                async with self._send() as sent:
                     if sent.status >= 400:
                         await put(refused(sent, await sent.read(_MOST_ANSWER)))
                         return
@@ -284,20 +317,36 @@ class _Work:
                         return
                     stream = self.wire.stream(self.exchange, notes=self.notes)
                     await self._follow(stream, sent, put)
+                if self._silent():
+                    self._again(stream.usage, tokens(stream.text))
+                    async with self._send() as sent:
+                        stream = self.wire.stream(self.exchange, notes=False)
+                        await self._follow(stream, sent, put)
             except NyimaError as error:
-                problem = problem_of(error)
-                await put(rendered(envelope(problem)) if stream else JSONResponse(envelope(problem), problem.status))
+                told = envelope(problem_of(error))
+                await put(rendered(told) if self.begun else JSONResponse(told, problem_of(error).status))
             finally:
                 await self._ended(stream, put)
 
     async def _follow(self, stream: Stream, sent: Sent, put: Any) -> None:
+        """Pass on what comes. Before something is said nothing is, so that a reply which turns
+        out to be notes alone can be asked for again."""
+        held: list[bytes] = []
         async for event in events(sent.body):
             for piece in stream.take(event):
+                held.append(piece)
+                if self._silent():
+                    return
                 if stream.complete:
                     await self._finish(stream)  # what the client hears of as done is stored
-                await put(piece)
+                if stream.complete or not self.notes or (self.exchange is not None and self.exchange.begun):
+                    for ready in held:
+                        await put(ready)
+                    held.clear()
             if event.done:
                 return
+        for ready in held:
+            await put(ready)
 
     def _spend(self, usage: Usage, written: int) -> None:
         """Count once; an upstream that tells no usage is counted by what was written."""
@@ -316,9 +365,10 @@ class _Work:
             self.exchange.finish()
         elif not stream.text:
             return  # a call of tools: the reply follows in another request
-        await self.exchange.close(
-            None if self.notes else stream.text, complete=stream.complete, usage=stream.usage
-        )  # fmt: skip
+        text = None if self.notes else stream.text
+        closed = await self.exchange.close(text, complete=stream.complete, usage=stream.usage)
+        if stream.complete:
+            self._heard(wrote=closed.notes.complete)
 
     async def _ended(self, stream: Stream | None, put: Any) -> None:
         try:

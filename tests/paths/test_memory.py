@@ -14,6 +14,7 @@ from nyima.domain.changes import Add, Delta, Erase, Retire, Revise, merge
 from nyima.domain.conversation import MAX_TEXT, Origin, Role, Scope, clean_text, least_trusted
 from nyima.domain.evidence import Budget
 from nyima.domain.memory import Note, Summary
+from nyima.domain.ports import Event
 from nyima.domain.text import cut_tokens, segment, sentences, tokens, words
 from nyima.errors import InputError, ModelUnreachable, NotFound
 from nyima.memory import Memory, Said
@@ -206,6 +207,22 @@ async def test_forget_by_query_and_everything(memory: Memory, db: Path) -> None:
     assert await memory.records(retired=True) == []
     assert await memory.turns() == []
     assert await memory.sessions() == []
+
+
+async def test_forgetting_cleans_the_notes_that_a_model_made_of_other_turns(memory: Memory, db: Path) -> None:
+    """A small model repeats what it saw in the dialogue among the facts of a later turn."""
+    first = await memory.remember("I'm allergic to \"walnuts\" and l'ananas.")
+    later = await memory.remember("I moved to Porto.")
+    for kind in ("notes", "facts"):
+        pairs = [["location", "Porto"], ["allergy", "I'm allergic to \"walnuts\" and l'ananas"]]
+        body = {"turn": later.turns[0].id, "facts": pairs}
+        await memory.store.log(memory.scope, Event(f"{kind}-late", kind, T0, (later.turns[0].id,), body))
+    receipt = await memory.forget(*first.records)
+    assert receipt.bytes_found == 0
+    assert b"walnuts" not in b"".join(p.read_bytes() for p in db.parent.glob("memory.db*"))
+    for kind in ("notes", "facts"):
+        kept = [e for e in await memory.store.events(memory.scope, kind) if e.body["turn"] == later.turns[0].id]
+        assert [e.body["facts"] for e in kept if len(e.body["facts"])] == [[["location", "Porto"]]]
 
 
 async def test_a_text_that_stays_elsewhere_is_not_counted_as_left(memory: Memory) -> None:

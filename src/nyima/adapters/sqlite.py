@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -126,27 +127,28 @@ class SqliteStore:
             return revision
         revision += 1
         closed = False
-        for ordinal, change in enumerate(delta.changes):
-            row: tuple[str, str, str | None, datetime | None, str]
-            match change:
-                case Add(record):
-                    row = ("add", record.id, None, record.recorded.since, "")
-                    sqlite_rows.add_record(db, n, record, places)
-                case Revise(id, successor, reason):
-                    at = successor.recorded.since
-                    row = ("revise", id, successor.id, at, reason)
-                    sqlite_rows.close_record(db, n, id, at, successor.valid.since)
-                    sqlite_rows.add_record(db, n, successor, places)
-                    closed = True
-                case Retire(id, at, reason, stale):
-                    row = ("retire", id, None, at, reason)
-                    sqlite_rows.close_record(db, n, id, at, at, stale=stale)
-                    closed = True
-                case Erase(id=id, what=what):
-                    sqlite_files.erase(db, n, id, what)
-                    row = ("erase", id, None, None, "")
-                    closed = True
-            sqlite_rows.add_change(db, n, revision, ordinal, row, delta.by)
+        for erases, batch in itertools.groupby(enumerate(delta.changes), lambda pair: isinstance(pair[1], Erase)):
+            changes = list(batch)
+            if erases:
+                sqlite_files.erase(db, n, [(c.id, c.what) for _, c in changes if isinstance(c, Erase)])
+            for ordinal, change in changes:
+                row: tuple[str, str, str | None, datetime | None, str]
+                match change:
+                    case Add(record):
+                        row = ("add", record.id, None, record.recorded.since, "")
+                        sqlite_rows.add_record(db, n, record, places)
+                    case Revise(id, successor, reason):
+                        at = successor.recorded.since
+                        row = ("revise", id, successor.id, at, reason)
+                        sqlite_rows.close_record(db, n, id, at, successor.valid.since)
+                        sqlite_rows.add_record(db, n, successor, places)
+                    case Retire(id, at, reason, stale):
+                        row = ("retire", id, None, at, reason)
+                        sqlite_rows.close_record(db, n, id, at, at, stale=stale)
+                    case Erase(id=id):
+                        row = ("erase", id, None, None, "")
+                closed = closed or row[0] != "add"
+                sqlite_rows.add_change(db, n, revision, ordinal, row, delta.by)
         db.execute("UPDATE scopes SET revision = ?, closed = closed + ? WHERE n = ?", (revision, int(closed), n))
         return revision
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -94,34 +95,39 @@ def _migrate(db: sqlite3.Connection) -> None:
         db.execute(f"PRAGMA application_id = {_APPLICATION}")
 
 
-def erase(db: sqlite3.Connection, n: int, id: str, what: str) -> None:
-    """Delete a record, a turn, a session or an event with all rows that mention it; or
-    everything of the scope."""
-    if what == "scope":
+def erase(db: sqlite3.Connection, n: int, doomed: Sequence[tuple[str, str]]) -> None:
+    """Delete records, turns, sessions and events, given as (id, what), with all rows that mention
+    them; or everything of the scope. In one go: looking through journal and history for each
+    of thousands would take as many times as long."""
+    if any(what == "scope" for _, what in doomed):
         for table in ("sessions", "turns", "records", "vectors", "links", "changes", "jobs", "events", "event_refs"):
             db.execute(f"DELETE FROM {table} WHERE scope = ?", (n,))
         sqlite_search.drop_text(db, n)
         sqlite_search.ensure_text(db, n)
         return
-    if what == "session":
-        db.execute("DELETE FROM sessions WHERE scope = ? AND id = ?", (n, id))
-    elif what == "turn":
-        db.execute("DELETE FROM turns WHERE scope = ? AND id = ?", (n, id))
-    elif what == "record":
-        row = db.execute("SELECT n, kind FROM records WHERE scope = ? AND id = ?", (n, id)).fetchone()
-        if row is not None:
-            db.execute("DELETE FROM vectors WHERE n = ?", row[:1])
-            sqlite_search.remove_text(db, n, row[0], row[1])
-            db.execute("DELETE FROM records WHERE n = ?", row[:1])
-    db.execute("DELETE FROM links WHERE scope = ? AND (parent = ? OR child = ?)", (n, id, id))
-    db.execute("DELETE FROM jobs WHERE scope = ? AND subject = ?", (n, id))
+    some = "IN (SELECT value FROM json_each(?))"
+    for what, table in (("session", "sessions"), ("turn", "turns")):
+        ids = json.dumps([id for id, kind in doomed if kind == what])
+        db.execute(f"DELETE FROM {table} WHERE scope = ? AND id {some}", (n, ids))
+    records = json.dumps([id for id, kind in doomed if kind == "record"])
+    rows = db.execute(f"SELECT n, kind FROM records WHERE scope = ? AND id {some}", (n, records)).fetchall()
+    for row in rows:
+        db.execute("DELETE FROM vectors WHERE n = ?", row[:1])
+        sqlite_search.remove_text(db, n, row[0], row[1])
+        db.execute("DELETE FROM records WHERE n = ?", row[:1])
+    ids = json.dumps([id for id, _ in doomed])
+    for column in ("parent", "child"):
+        db.execute(f"DELETE FROM links WHERE scope = ? AND {column} {some}", (n, ids))
+    db.execute(f"DELETE FROM jobs WHERE scope = ? AND subject {some}", (n, ids))
     events = db.execute(
-        "SELECT n FROM event_refs WHERE scope = ? AND ref = ? UNION SELECT n FROM events WHERE scope = ? AND id = ?",
-        (n, id, n, id),
+        f"SELECT n FROM event_refs WHERE scope = ? AND ref {some} UNION SELECT n FROM events WHERE scope = ? AND id {some}",
+        (n, ids, n, ids),
     ).fetchall()
-    db.executemany("DELETE FROM events WHERE n = ?", events)
-    db.executemany("DELETE FROM event_refs WHERE n = ?", events)
-    db.execute("UPDATE changes SET reason = '' WHERE scope = ? AND (id = ? OR successor = ?)", (n, id, id))
+    numbers = json.dumps([number for (number,) in events])
+    db.execute(f"DELETE FROM events WHERE n {some}", (numbers,))
+    db.execute(f"DELETE FROM event_refs WHERE scope = ? AND n {some}", (n, numbers))
+    for column in ("id", "successor"):
+        db.execute(f"UPDATE changes SET reason = '' WHERE scope = ? AND {column} {some}", (n, ids))
 
 
 def rebuild_text(db: sqlite3.Connection, n: int) -> int:

@@ -14,7 +14,7 @@ from nyima.domain.ports import Clock, Job, RecordFilter, Store
 from nyima.domain.roles import Written
 from nyima.domain.text import fold, sentences
 from nyima.engines.labels import base_id, mentions, says_the_same, values_of
-from nyima.engines.needles import needles_of, repeats
+from nyima.engines.needles import needles_of, quoted_in, repeats
 from nyima.engines.strategies.common import follow_up
 
 __all__ = ["Cascade", "Receipt"]
@@ -192,11 +192,12 @@ class Cascade:
         changes: list[Change] = [Erase(id) for id in doomed.records]
         changes += [Erase(id, "turn") for id in doomed.turns]
         changes += [Erase(id, "session") for id in sessions]
-        quoting = await self._quoting(scope, needles)
+        quoting, cleaned = await quoted_in(self.store, scope, needles, doomed.turns)
         doomed.traces += len(quoting)
         changes += [Erase(id, "event") for id in quoting]
         jobs_before = len(await self.store.jobs(scope))
-        await self.store.commit(scope, Delta((*changes, *doomed.restored), "forget"), jobs=doomed.again)
+        delta = Delta((*changes, *doomed.restored), "forget")
+        await self.store.commit(scope, delta, jobs=doomed.again, events=cleaned)
         jobs_after = len(await self.store.jobs(scope)) - len(doomed.again)
         report = await self.store.scrub(needles)
         return Receipt(
@@ -223,11 +224,6 @@ class Cascade:
         report = await self.store.scrub(needles)
         erased = dict(Counter(r.kind for r in doomed.records.values()))
         return Receipt(erased, 0, len(doomed.turns), also, report["files_scanned"], report["bytes_found"])
-
-    async def _quoting(self, scope: Scope, needles: Sequence[str]) -> list[str]:
-        """The traces that hold a piece of what is erased, such as a query that found nothing."""
-        events = await self.store.events(scope, "recall") + await self.store.events(scope, "feedback")
-        return [e.id for e in events if any(n in str(e.body) for n in needles)]
 
     def _sources(self, record: MemoryRecord) -> tuple[str, ...]:
         """The turns that say what a record says: of a note its own turn, of a summary none."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
 from nyima.domain.conversation import Scope, Turn
 from nyima.domain.memory import MemoryRecord, ProfileFact
-from nyima.domain.ports import RecordFilter, Store
+from nyima.domain.ports import Event, RecordFilter, Store
 from nyima.domain.text import content_words, fold, sentences
 
-__all__ = ["needles_of", "repeats"]
+__all__ = ["needles_of", "quoted_in", "repeats"]
 
 _NEEDLE = 24
 _LEAST_VALUE = 5
@@ -32,6 +35,38 @@ async def needles_of(
     stay += [r.text for r in every if r.id not in records]
     everything = "\n".join(stay)
     return sorted(p for p in pieces if len(p.strip()) >= _LEAST_VALUE and p not in everything)
+
+
+async def quoted_in(
+    store: Store, scope: Scope, needles: Sequence[str], gone: Collection[str]
+) -> tuple[list[str], list[Event]]:
+    """The events that hold a piece of what is erased, and what takes their place: nothing for a
+    trace, such as of a query that found nothing; for the notes of a turn that stays, which a
+    model has copied the piece into, the same notes without it."""
+    ids, instead = list[str](), list[Event]()
+    for kind in ("recall", "feedback", "notes", "facts"):
+        for event in await store.events(scope, kind):
+            if not _holds(event.body, needles):
+                continue
+            ids.append(event.id)
+            if kind in {"notes", "facts"} and event.body.get("turn") not in gone:
+                pairs = cast("list[Any]", event.body.get("facts") or [])
+                body = {**event.body, "facts": [p for p in pairs if not _holds(p, needles)]}
+                if not _holds(body, needles):
+                    instead.append(replace(event, id=f"{kind}-{uuid.uuid4().hex[:16]}", body=body))
+    return ids, instead
+
+
+def _holds(value: object, needles: Sequence[str]) -> bool:
+    """Whether a text somewhere in a value of JSON has one of the needles."""
+    if isinstance(value, str):
+        return any(needle in value for needle in needles)
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[str, object]", value)
+        return any(_holds(key, needles) or _holds(inner, needles) for key, inner in pairs.items())
+    if isinstance(value, list | tuple):
+        return any(_holds(inner, needles) for inner in cast("Sequence[object]", value))
+    return False
 
 
 def repeats(reply: str, said: str) -> bool:

@@ -181,7 +181,11 @@ def test_no_field_header_or_id_reaches_another_users_memory(tmp_path: Path) -> N
             for (method, path), id, head in itertools.product(paths_of(desk), ids, headers):
                 if path.startswith(("/health", "/openapi")) or method in {"HEAD", "OPTIONS"}:
                     continue
-                for query in ({}, {"cursor": cursor, "retired": "true"}):
+                for query in (
+                    {},
+                    {"cursor": cursor, "retired": "true"},
+                    {"session": "vs", "user": "victim", "q": CANARY[:4]},
+                ):
                     full = path
                     for place in ("{id:path}", "{id}", "{session}", "{turn}", "{key}", "{what}", "{name}"):
                         full = full.replace(place, id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -257,3 +258,19 @@ async def test_erase_and_what_it_owes_are_one_commit(memory: Memory) -> None:
     assert {r.revision for r in rows if r.verb == "erase"} == {max(r.revision for r in rows)}
     assert await memory.store.records(memory.scope, RecordFilter(retired=True)) == []
     json.dumps([r.id for r in rows])
+
+
+async def test_a_long_session_is_forgotten_in_seconds(memory: Memory, db: Path) -> None:
+    """It took a minute for 2,000 turns: the session was read again for each of its turns."""
+    said = [
+        Said(f"Note {n}: parcel {n * 7919} lies on shelf {n % 97}.", Role.USER if n % 2 else Role.ASSISTANT)
+        for n in range(1_500)
+    ]
+    await memory.remember(said)
+    await memory.recall("which shelf has parcel 7919")
+    (session,) = await memory.sessions()
+    begun = time.perf_counter()
+    receipt = await memory.forget(session=session.id)
+    assert time.perf_counter() - begun < 15
+    assert (receipt.turns, receipt.bytes_found, receipt.also["traces"]) == (1_500, 0, 1)
+    assert b"parcel" not in b"".join(p.read_bytes() for p in db.parent.glob("memory.db*"))

@@ -8,6 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nyima.adapters import sqlite_search
 from nyima.adapters.schema import MIGRATIONS, decode
 from nyima.errors import ForeignStore, NewerStore, StoreError, StoreFull, StoreLocked, StoreReadOnly
@@ -15,6 +18,7 @@ from nyima.errors import ForeignStore, NewerStore, StoreError, StoreFull, StoreL
 __all__ = ["compact", "erase", "open_file", "rebuild_text", "scan", "transaction", "translated"]
 
 _APPLICATION = 0x4E59494D
+_FEW_NEEDLES = 64
 _WAIT_SECONDS = 15.0
 
 
@@ -160,9 +164,32 @@ def scan(path: Path, needles: Sequence[str]) -> Mapping[str, int]:
     files = [
         file for file in (path, *(Path(f"{path}{tail}") for tail in ("-wal", "-shm", "-journal"))) if file.exists()
     ]
-    found = 0
-    sought = [needle.encode() for needle in needles]
-    for file in files:
-        content = file.read_bytes()
-        found += sum(content.count(needle) * len(needle) for needle in sought if needle)
+    sought = list(dict.fromkeys(needle.encode() for needle in needles if needle))
+    found = sum(bytes_of(file.read_bytes(), sought) for file in files)
     return {"files_scanned": len(files), "bytes_found": found}
+
+
+def bytes_of(content: bytes, needles: Sequence[bytes]) -> int:
+    """How many bytes of the needles are in a content. Many are looked for together: by a table of
+    their first eight bytes, then whole where those fit; the time hardly depends on how many."""
+    few = needles if len(needles) <= _FEW_NEEDLES else [n for n in needles if len(n) < 8]
+    found = sum(content.count(needle) * len(needle) for needle in few)
+    if few is needles:
+        return found
+    begin: dict[bytes, list[bytes]] = {}
+    for needle in needles:
+        if len(needle) >= 8:
+            begin.setdefault(needle[:8], []).append(needle)
+    table = np.zeros(1 << 20, np.bool_)
+    table[_hashed(np.frombuffer(b"".join(begin), "<u8"))] = True
+    for offset in range(min(8, len(content))):
+        windows = np.frombuffer(memoryview(content)[offset : offset + (len(content) - offset) // 8 * 8], "<u8")
+        for place in (np.flatnonzero(table[_hashed(windows)]) * 8 + offset).tolist():
+            here = begin.get(content[place : place + 8], ())
+            found += sum(len(needle) for needle in here if content.startswith(needle, place))
+    return found
+
+
+def _hashed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Twenty bits of each value (Fibonacci hashing)."""
+    return (values * np.uint64(0x9E37_79B9_7F4A_7C15)) >> np.uint64(44)

@@ -14,13 +14,12 @@ from nyima.domain.ports import Clock, Job, RecordFilter, Store
 from nyima.domain.roles import Written
 from nyima.domain.text import fold, sentences
 from nyima.engines.labels import base_id, mentions, says_the_same, values_of
-from nyima.engines.needles import needles_of, quoted_in, repeats
+from nyima.engines.needles import needles_of, quoted_in, repeats, traces_of
 from nyima.engines.strategies.common import follow_up
 
 __all__ = ["Cascade", "Receipt"]
 
 _LEAST_VALUE = 3
-_MOST_NEEDLES = 2_000
 _WRITER_OF = {
     "session": "summary", "day": "memorybank", "overall": "memorybank", "portrait": "memorybank", "topic": "memochat",
 }  # fmt: skip
@@ -47,7 +46,7 @@ class _Doomed:
     records: dict[str, MemoryRecord] = field(default_factory=dict[str, MemoryRecord])
     again: list[Job] = field(default_factory=list[Job])
     restored: list[Change] = field(default_factory=list[Change])
-    traces: int = 0
+    traces: set[str] = field(default_factory=set[str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +192,7 @@ class Cascade:
         changes += [Erase(id, "turn") for id in doomed.turns]
         changes += [Erase(id, "session") for id in sessions]
         quoting, cleaned = await quoted_in(self.store, scope, needles, doomed.turns)
-        doomed.traces += len(quoting)
+        doomed.traces |= set(quoting)
         changes += [Erase(id, "event") for id in quoting]
         jobs_before = len(await self.store.jobs(scope))
         delta = Delta((*changes, *doomed.restored), "forget")
@@ -204,7 +203,7 @@ class Cascade:
             erased=dict(Counter(r.kind for r in doomed.records.values())),
             rederived=len(doomed.again),
             turns=len(doomed.turns),
-            also={"traces": doomed.traces, "jobs": jobs_before - jobs_after, "sessions": len(sessions)},
+            also={"traces": len(doomed.traces), "jobs": jobs_before - jobs_after, "sessions": len(sessions)},
             files_scanned=report["files_scanned"],
             bytes_found=report["bytes_found"],
         )
@@ -214,7 +213,7 @@ class Cascade:
         doomed = _Doomed()
         doomed.turns = {t.id: t for t in await self.store.turns(scope)}
         doomed.records = {r.id: r for r in await self.store.records(scope, RecordFilter(retired=True))}
-        needles = (await needles_of(self.store, scope, doomed.turns, doomed.records))[:_MOST_NEEDLES]
+        needles = await needles_of(self.store, scope, doomed.turns, doomed.records)
         also = {
             "traces": len(await self.store.events(scope, "recall")),
             "jobs": len(await self.store.jobs(scope)),
@@ -233,31 +232,37 @@ class Cascade:
 
     async def _add_turns(self, scope: Scope, doomed: _Doomed, turns: Iterable[Turn]) -> None:
         """Take turns with the replies that repeat them."""
-        todo = list(turns)
+        todo = {t.id: t for t in turns}
         while todo:
-            turn = todo.pop()
-            if turn.id in doomed.turns:
-                continue
-            doomed.turns[turn.id] = turn
-            if turn.role is not Role.USER:
-                continue
-            replies = await self._replies(scope, turn)
-            todo += [r for r in replies if r.id not in doomed.turns and repeats(r.text, turn.text)]
+            doomed.turns |= todo
+            said = [t for t in todo.values() if t.role is Role.USER]
+            replies = await self._replies(scope, said) if said else []
+            todo = {r.id: r for t, r in replies if r.id not in doomed.turns and repeats(r.text, t.text)}
 
-    async def _replies(self, scope: Scope, turn: Turn) -> list[Turn]:
-        """The reply to a turn, and every reply whose recall used what came from it."""
-        ids: set[str] = set()
-        derived = await self.store.records(scope, RecordFilter(turns=(turn.id,), retired=True))
-        for ref in (turn.id, *(r.id for r in derived)):
-            for event in await self.store.events(scope, "recall", ref=ref):
-                ids.add(str(event.body.get("reply", "")))
-        replies = await self.store.turns(scope, ids=tuple(ids)) if ids else []
-        for other in await self.store.turns(scope, session=turn.session):
-            if other.position > turn.position:
-                if other.role is Role.USER:
-                    break
-                replies.append(other)
-        return [r for r in replies if r.role is Role.ASSISTANT]
+    async def _replies(self, scope: Scope, said: Sequence[Turn]) -> list[tuple[Turn, Turn]]:
+        """Turns with the reply to each, and with every reply whose recall used what came from it."""
+        whose = {t.id: {t.id} for t in said}
+        for record in await self.store.records(scope, RecordFilter(turns=tuple(whose), retired=True)):
+            for id in whose.keys() & set(record.provenance.turns):
+                whose.setdefault(record.id, set()).add(id)
+        pairs = {
+            (id, str(event.body.get("reply", "")))
+            for event in await traces_of(self.store, scope, whose)
+            for ref in whose.keys() & set(event.refs)
+            for id in whose[ref]
+        }
+        ids = tuple({reply for _, reply in pairs if reply})
+        by_id = {t.id: t for t in await self.store.turns(scope, ids=ids)} if ids else {}
+        of = {t.id: t for t in said}
+        found = [(of[id], by_id[reply]) for id, reply in sorted(pairs) if reply in by_id and id in of]
+        for session in {t.session for t in said}:
+            before: Turn | None = None
+            for turn in await self.store.turns(scope, session=session):
+                if turn.role is Role.USER:
+                    before = of.get(turn.id)
+                elif before is not None:
+                    found.append((before, turn))
+        return [(turn, reply) for turn, reply in found if reply.role is Role.ASSISTANT]
 
     async def _derived(self, scope: Scope, doomed: _Doomed) -> None:
         await self._versions(scope, doomed, list(doomed.records.values()))
@@ -279,8 +284,7 @@ class Cascade:
                 chain_from = record
         if chain_from is not None:
             await self._refold(scope, doomed, chain_from)
-        for id in (*doomed.turns, *doomed.records):
-            doomed.traces += len(await self.store.events(scope, "recall", ref=id))
+        doomed.traces |= {e.id for e in await traces_of(self.store, scope, {*doomed.turns, *doomed.records})}
 
     async def _linked(self, scope: Scope, doomed: _Doomed) -> list[MemoryRecord]:
         """All that came from what is erased, and what came from that. An entity goes when

@@ -12,10 +12,11 @@ from nyima.domain.memory import MemoryRecord, ProfileFact
 from nyima.domain.ports import Event, RecordFilter, Store
 from nyima.domain.text import content_words, fold, sentences
 
-__all__ = ["needles_of", "quoted_in", "repeats"]
+__all__ = ["needles_of", "quoted_in", "repeats", "traces_of"]
 
 _NEEDLE = 24
 _LEAST_VALUE = 5
+_FEW = 50
 
 
 async def needles_of(
@@ -55,6 +56,15 @@ async def quoted_in(
                 if not _holds(body, needles):
                     instead.append(replace(event, id=f"{kind}-{uuid.uuid4().hex[:16]}", body=body))
     return ids, instead
+
+
+async def traces_of(store: Store, scope: Scope, refs: Collection[str]) -> list[Event]:
+    """The traces that mention one of the ids. Of many, all traces are read once."""
+    if len(refs) > _FEW:
+        wanted = set(refs)
+        return [e for e in await store.events(scope, "recall") if not wanted.isdisjoint(e.refs)]
+    found = {e.id: e for ref in sorted(refs) for e in await store.events(scope, "recall", ref=ref)}
+    return list(found.values())
 
 
 def _holds(value: object, needles: Sequence[str]) -> bool:

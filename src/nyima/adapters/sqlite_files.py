@@ -176,17 +176,17 @@ def bytes_of(content: bytes, needles: Sequence[bytes]) -> int:
     found = sum(content.count(needle) * len(needle) for needle in few)
     if few is needles:
         return found
-    begin: dict[bytes, list[bytes]] = {}
+    begin: dict[bytes, dict[int, set[bytes]]] = {}
     for needle in needles:
         if len(needle) >= 8:
-            begin.setdefault(needle[:8], []).append(needle)
+            begin.setdefault(needle[:8], {}).setdefault(len(needle), set()).add(needle)
     table = np.zeros(1 << 20, np.bool_)
     table[_hashed(np.frombuffer(b"".join(begin), "<u8"))] = True
     for offset in range(min(8, len(content))):
         windows = np.frombuffer(memoryview(content)[offset : offset + (len(content) - offset) // 8 * 8], "<u8")
         for place in (np.flatnonzero(table[_hashed(windows)]) * 8 + offset).tolist():
-            here = begin.get(content[place : place + 8], ())
-            found += sum(len(needle) for needle in here if content.startswith(needle, place))
+            lengths = begin.get(content[place : place + 8], {})
+            found += sum(n for n, whole in lengths.items() if content[place : place + n] in whole)
     return found
 
 

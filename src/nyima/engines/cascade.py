@@ -192,8 +192,8 @@ class Cascade:
         changes += [Erase(id, "turn") for id in doomed.turns]
         changes += [Erase(id, "session") for id in sessions]
         quoting, cleaned = await quoted_in(self.store, scope, needles, doomed.turns)
-        doomed.traces |= set(quoting)
-        changes += [Erase(id, "event") for id in quoting]
+        doomed.traces |= {e.id for e in quoting if e.kind in {"recall", "feedback"}}
+        changes += [Erase(e.id, "event") for e in quoting]
         jobs_before = len(await self.store.jobs(scope))
         delta = Delta((*changes, *doomed.restored), "forget")
         await self.store.commit(scope, delta, jobs=doomed.again, events=cleaned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -12,11 +13,12 @@ from nyima.domain.memory import MemoryRecord, ProfileFact
 from nyima.domain.ports import Event, RecordFilter, Store
 from nyima.domain.text import content_words, fold, sentences
 
-__all__ = ["needles_of", "quoted_in", "repeats", "traces_of"]
+__all__ = ["Needles", "needles_of", "quoted_in", "repeats", "traces_of"]
 
 _NEEDLE = 24
 _LEAST_VALUE = 5
 _FEW = 50
+_BEGIN = 8
 
 
 async def needles_of(
@@ -38,24 +40,56 @@ async def needles_of(
     return sorted(p for p in pieces if len(p.strip()) >= _LEAST_VALUE and p not in everything)
 
 
+class Needles:
+    """Pieces that are looked for in many texts: by their first eight letters, then whole, so that
+    the time hardly depends on how many there are."""
+
+    def __init__(self, needles: Sequence[str]) -> None:
+        self._short = [n for n in needles if len(n) < _BEGIN]
+        self._long: dict[str, dict[int, set[str]]] = {}
+        for needle in needles:
+            if len(needle) >= _BEGIN:
+                self._long.setdefault(needle[:_BEGIN], {}).setdefault(len(needle), set()).add(needle)
+
+    def within(self, value: object) -> bool:
+        """Whether a text somewhere in a value of JSON has one of them."""
+        if isinstance(value, str):
+            return any(n in value for n in self._short) or self._begins(value)
+        if isinstance(value, Mapping):
+            pairs = cast("Mapping[str, object]", value)
+            return any(self.within(key) or self.within(inner) for key, inner in pairs.items())
+        if isinstance(value, list | tuple):
+            return any(self.within(inner) for inner in cast("Sequence[object]", value))
+        return False
+
+    def _begins(self, text: str) -> bool:
+        for at in range(len(text) - _BEGIN + 1):
+            lengths = self._long.get(text[at : at + _BEGIN])
+            if lengths and any(text[at : at + n] in whole for n, whole in lengths.items()):
+                return True
+        return False
+
+
 async def quoted_in(
     store: Store, scope: Scope, needles: Sequence[str], gone: Collection[str]
-) -> tuple[list[str], list[Event]]:
+) -> tuple[list[Event], list[Event]]:
     """The events that hold a piece of what is erased, and what takes their place: nothing for a
     trace, such as of a query that found nothing; for the notes of a turn that stays, which a
     model has copied the piece into, the same notes without it."""
-    ids, instead = list[str](), list[Event]()
+    found, instead, sought = list[Event](), list[Event](), Needles(needles)
     for kind in ("recall", "feedback", "notes", "facts"):
-        for event in await store.events(scope, kind):
-            if not _holds(event.body, needles):
+        for number, event in enumerate(await store.events(scope, kind)):
+            if number % 50 == 0:
+                await asyncio.sleep(0)  # others have their turn
+            if not sought.within(event.body):
                 continue
-            ids.append(event.id)
+            found.append(event)
             if kind in {"notes", "facts"} and event.body.get("turn") not in gone:
                 pairs = cast("list[Any]", event.body.get("facts") or [])
-                body = {**event.body, "facts": [p for p in pairs if not _holds(p, needles)]}
-                if not _holds(body, needles):
+                body = {**event.body, "facts": [p for p in pairs if not sought.within(p)]}
+                if not sought.within(body):
                     instead.append(replace(event, id=f"{kind}-{uuid.uuid4().hex[:16]}", body=body))
-    return ids, instead
+    return found, instead
 
 
 async def traces_of(store: Store, scope: Scope, refs: Collection[str]) -> list[Event]:
@@ -65,18 +99,6 @@ async def traces_of(store: Store, scope: Scope, refs: Collection[str]) -> list[E
         return [e for e in await store.events(scope, "recall") if not wanted.isdisjoint(e.refs)]
     found = {e.id: e for ref in sorted(refs) for e in await store.events(scope, "recall", ref=ref)}
     return list(found.values())
-
-
-def _holds(value: object, needles: Sequence[str]) -> bool:
-    """Whether a text somewhere in a value of JSON has one of the needles."""
-    if isinstance(value, str):
-        return any(needle in value for needle in needles)
-    if isinstance(value, Mapping):
-        pairs = cast("Mapping[str, object]", value)
-        return any(_holds(key, needles) or _holds(inner, needles) for key, inner in pairs.items())
-    if isinstance(value, list | tuple):
-        return any(_holds(inner, needles) for inner in cast("Sequence[object]", value))
-    return False
 
 
 def repeats(reply: str, said: str) -> bool:

@@ -120,6 +120,8 @@ async def converse(
                 with contextlib.suppress(asyncio.CancelledError):
                     await watch
         spoken.barged = stop.is_set()
+        if not spoken.barged:
+            late.clear()
         yield spoken
         if is_goodbye(text):
             return
@@ -179,6 +181,8 @@ async def _with(late: deque[bytes], frames: AsyncIterator[bytes]) -> AsyncIterat
         while late:
             yield late.popleft()
         yield frame
+    while late:
+        yield late.popleft()
 
 
 async def _barge(air: Air, detector: Detector, stop: asyncio.Event, late: deque[bytes]) -> None:

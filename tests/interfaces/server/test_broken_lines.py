@@ -133,5 +133,34 @@ def test_a_body_that_does_not_come_is_answered_408_and_its_connection_closed(tmp
 
 
 def test_an_answer_may_take_longer_than_a_body(tmp_path: Path) -> None:
-    with desk_at(tmp_path, StubUpstream(REPLY, 9, 0.05), seconds=0.2) as desk:
+    with desk_at(tmp_path, StubUpstream(REPLY, 9, 0.08), seconds=1.0) as desk:
         assert desk.ask("I moved to Porto.", stream=True).text.endswith("data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize("path", ["/api/turns", "/v1/models", "/health/live"])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_body_that_drips_in_holds_no_connection(tmp_path: Path, path: str, known: bool) -> None:
+    """Also behind an answer that did not wait for it, and where a framework reads the body."""
+    with desk_at(tmp_path, seconds=0.5, settings={"http": Hasty}) as desk:
+        host, port = desk.url.removeprefix("http://").split(":")
+        key = desk.secret if known else "wrong"
+        head = f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
+        with socket.create_connection((host, int(port)), timeout=5) as line:
+            line.sendall(head.encode())
+            begun, said = time.monotonic(), b""
+            while time.monotonic() - begun < 6:
+                try:
+                    line.sendall(b" ")
+                    line.settimeout(0.05)
+                    piece = line.recv(65_536)
+                    said += piece
+                    if not piece:
+                        break
+                except TimeoutError:
+                    continue
+                except OSError:
+                    break
+            assert time.monotonic() - begun < 4
+        if path == "/api/turns" and known:
+            assert said.startswith(b"HTTP/1.1 408")
+            assert b"problem+json" in said

@@ -101,3 +101,36 @@ def test_what_breaks_before_a_word_is_said_is_an_error_with_its_status(desk: Des
     desk.stub.fault = fault
     assert desk.ask("Hello", stream=True).status_code == 502
     assert [t.text for t in desk.turns()] == ["Hello"]
+
+
+@pytest.mark.parametrize("fault", ["429", "html", "gone"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_when_asking_again_fails_the_error_is_told_and_no_notes_are_kept(terse: Desk, fault: str, stream: bool) -> None:
+    def reply(body: dict[str, Any]) -> str:
+        if asks(body):
+            terse.stub.fault = fault if fault != "gone" else "die:0"
+            return ALONE
+        return "never"
+
+    terse.stub.reply = reply
+    answer = terse.ask("My cat is called Nyima.", stream=stream)
+    assert answer.status_code in {429, 502} or (fault == "gone" and not stream)
+    if answer.status_code != 200:
+        assert answer.json()["error"]["message"]
+    assert "<nyima-notes>" not in str([t.text for t in terse.turns()])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_model_that_writes_notes_alone_twice_says_nothing(terse: Desk, stream: bool) -> None:
+    terse.stub.reply = ALONE
+    answer = terse.ask("My cat is called Nyima.", stream=stream)
+    assert answer.status_code == 200
+    assert "nyima-notes" not in answer.text
+    assert [t.text for t in terse.turns()] == ["My cat is called Nyima."]
+
+
+def test_a_reply_cut_short_by_its_program_says_nothing_of_the_model(desk: Desk) -> None:
+    desk.stub.reply = "Fine."
+    for number in range(6):
+        desk.ask(f"I live in house {number}.", max_tokens=5)
+    assert asks(desk.stub.bodies[-1])

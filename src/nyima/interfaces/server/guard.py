@@ -49,11 +49,18 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started, status = time.perf_counter(), 500
-        request = Request(scope)
+        started, status, replaced = time.perf_counter(), 500, False
+        request, refused = Request(scope), list[Problem]()
 
         async def answer(message: Message) -> None:
-            nonlocal status
+            nonlocal status, replaced
+            if replaced:
+                return
+            if message["type"] == "http.response.start" and refused and message["status"] != refused[0].status:
+                # a framework takes what was raised while it read the body for a malformed one
+                await respond(request, refused[0])(scope, receive, answer)
+                replaced = True
+                return
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
@@ -66,7 +73,7 @@ class Guard:
         if problem is not None:
             await respond(request, problem)(scope, receive, answer)
         else:
-            await self.app(scope, self._limited(receive), answer)
+            await self.app(scope, self._limited(receive, refused), answer)
         took = round((time.perf_counter() - started) * 1_000, 1)
         told = {"method": scope["method"], "route": route_of(scope), "status": status, "ms": took}
         _log.info("request", extra=told)
@@ -85,7 +92,7 @@ class Guard:
             return Problem(413, f"the body has {int(length):,} bytes; the limit is {self.most:,}")
         return None
 
-    def _limited(self, receive: Receive) -> Receive:
+    def _limited(self, receive: Receive, refused: list[Problem]) -> Receive:
         size, whole = 0, False
         until = asyncio.get_running_loop().time() + self.seconds
 
@@ -97,11 +104,13 @@ class Guard:
                 async with asyncio.timeout_at(until):
                     message = await receive()
             except TimeoutError as error:
-                raise Problem(408, f"the body did not come within {self.seconds:g} seconds: send it again") from error
+                refused.append(Problem(408, f"the body did not come within {self.seconds:g} seconds: send it again"))
+                raise refused[0] from error
             whole = not message.get("more_body", False)
             size += len(message.get("body", b""))
             if size > self.most:
-                raise Problem(413, f"the body is larger than the limit of {self.most:,} bytes")
+                refused.append(Problem(413, f"the body is larger than the limit of {self.most:,} bytes"))
+                raise refused[0]
             return message
 
         return limited

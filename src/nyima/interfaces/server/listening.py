@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 __all__ = ["SETTINGS", "Timed"]
 
@@ -26,7 +26,11 @@ class Timed(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Something came: either a request's head is complete now, or its time is running."""
         super().data_received(data)
-        if self.conn.their_state is h11.IDLE:
+        state: object = self.conn.their_state
+        cycle: object = self.cycle
+        answered = isinstance(cycle, RequestResponseCycle) and cycle.response_complete
+        unread = state is h11.SEND_BODY and answered
+        if state is h11.IDLE or unread:  # the rest of a body that was answered unread has its time, too
             self._wait()
         else:
             self._stop()

@@ -20,6 +20,7 @@ from nyima.domain.evidence import Usage
 from nyima.domain.text import tokens
 from nyima.errors import ModelUnreachable, NyimaError
 from nyima.exchange import Asked, Exchange
+from nyima.interfaces.server.bodies import outgoing, read_object, refused
 from nyima.interfaces.server.identity import (
     Told,
     housekeeping,
@@ -42,6 +43,8 @@ __all__ = ["Proxy"]
 
 _MOST_ANSWER = 32_000_000
 _MOST_RESPONSES = 10_000
+_MOST_HELD = 8
+_SHORT = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 @dataclass(slots=True)
@@ -155,28 +158,6 @@ class Proxy:
             await asyncio.gather(*late, return_exceptions=True)
 
 
-def outgoing(body: Mapping[str, Any], key: Key) -> dict[str, Any]:
-    """The request as the upstream gets it: no user of ours is named there."""
-    found = {k: v for k, v in body.items() if k not in {"user", "safety_identifier", "prompt_cache_key"}}
-    metadata = found.get("metadata")
-    if isinstance(metadata, dict):
-        found["metadata"] = {k: v for k, v in metadata.items() if k not in {"user_id", "session_id", "memory"}}
-    if any(name in body for name in ("user", "safety_identifier")):
-        found["safety_identifier"] = f"nyima-{key.id}"
-    return found
-
-
-async def read_object(request: Request) -> dict[str, Any]:
-    """The body as a JSON object. Raises Problem 400."""
-    try:
-        found = json.loads(await request.body())
-    except (ValueError, RecursionError) as error:
-        raise Problem(400, f"the body is no JSON: {str(error)[:200]}") from error
-    if not isinstance(found, dict):
-        raise Problem(400, "the body must be a JSON object")
-    return found
-
-
 @dataclass(slots=True)
 class _Work:
     """One request on its way: it is finished even when its client is gone."""
@@ -192,6 +173,13 @@ class _Work:
     asked: int = 0
     spent: bool = False
     begun: bool = False
+    repeated: bool = False
+    stream: Stream | None = None
+
+    @property
+    def strips(self) -> bool:
+        """Whether notes are taken out: a model that wrote them alone may write them again."""
+        return self.notes or self.repeated
 
     @property
     def notes(self) -> bool:
@@ -207,19 +195,20 @@ class _Work:
 
     def _heard(self, *, wrote: bool) -> None:
         """Keep in mind whether the model wrote the notes that it was asked for."""
-        if self.notes:
+        if self.notes and not any(self.bare.get(name) for name in _SHORT):
             self.proxy.notetakers.heard(self.bare.get("model"), wrote=wrote)
 
     def _silent(self) -> bool:
-        """Whether the notes began before anything was said."""
-        return self.exchange is not None and self.notes and self.exchange.noting and not self.exchange.begun
+        """Whether the notes began before anything was said, or passed on."""
+        exchange = self.exchange
+        return exchange is not None and self.notes and exchange.noting and not exchange.begun and not self.begun
 
     def _again(self, usage: Usage, written: int) -> None:
         """Prepare to ask once more, without notes."""
         assert self.exchange is not None
         self._spend(usage, written)
         self._heard(wrote=False)
-        self.spent = False
+        self.spent, self.repeated, self.stream = False, True, None
         self.exchange.again()
 
     @property
@@ -257,14 +246,14 @@ class _Work:
             usage = self.wire.usage(answer)
             self._spend(usage, tokens(text))
             if self.exchange is not None:
-                if self.notes:
+                if self.strips:
                     shown = self.exchange.feed(text) + self.exchange.finish()
                     if self._silent():
                         self._again(usage, tokens(text))
                         return await self._whole()
                     answer = self.wire.with_text(answer, shown.rstrip() if self.exchange.noting else shown)
-                if text:
-                    closed = await self.exchange.close(None if self.notes else text, usage=usage)
+                if text and (self.exchange.begun or not self.repeated):
+                    closed = await self.exchange.close(None if self.strips else text, usage=usage)
                     self._heard(wrote=closed.notes.complete)
                 if isinstance(answer.get("id"), str):
                     self.proxy.keep(answer["id"], self.who.scope, self.exchange.said.session)
@@ -300,37 +289,39 @@ class _Work:
 
     async def _read(self, put: Any) -> None:
         with self.proxy.memories.talking(self.who.scope):
-            stream: Stream | None = None
             try:
-                async with self._send() as sent:
-                    if sent.status >= 400:
-                        await put(refused(sent, await sent.read(_MOST_ANSWER)))
-                        return
-                    if "event-stream" not in sent.headers.get("content-type", ""):
-                        raise ModelUnreachable("the upstream sent no stream of events: check its address")
-                    if self.exchange is None:
-                        count = 0
-                        async for piece in sent.body:
-                            count += piece.count(b"data:")
-                            await put(piece)
-                        self._spend(Usage(1), count)
-                        return
-                    stream = self.wire.stream(self.exchange, notes=self.notes)
-                    await self._follow(stream, sent, put)
-                if self._silent():
-                    self._again(stream.usage, tokens(stream.text))
-                    async with self._send() as sent:
-                        stream = self.wire.stream(self.exchange, notes=False)
-                        await self._follow(stream, sent, put)
+                await self._once(put)
+                if self.stream is not None and self._silent():
+                    self._again(self.stream.usage, tokens(self.stream.text))
+                    await self._once(put)
             except NyimaError as error:
                 told = envelope(problem_of(error))
                 await put(rendered(told) if self.begun else JSONResponse(told, problem_of(error).status))
             finally:
-                await self._ended(stream, put)
+                await self._ended(put)
 
-    async def _follow(self, stream: Stream, sent: Sent, put: Any) -> None:
-        """Pass on what comes. Before something is said nothing is, so that a reply which turns
-        out to be notes alone can be asked for again."""
+    async def _once(self, put: Any) -> None:
+        """One call, passed on as it comes."""
+        async with self._send() as sent:
+            if sent.status >= 400:
+                await put(refused(sent, await sent.read(_MOST_ANSWER)))
+                return
+            if "event-stream" not in sent.headers.get("content-type", ""):
+                raise ModelUnreachable("the upstream sent no stream of events: check its address")
+            if self.exchange is None:
+                count = 0
+                async for piece in sent.body:
+                    count += piece.count(b"data:")
+                    await put(piece)
+                self._spend(Usage(1), count)
+                return
+            self.stream = self.wire.stream(self.exchange, notes=self.strips)
+            await self._follow(self.stream, self.exchange, sent, put)
+
+    async def _follow(self, stream: Stream, exchange: Exchange, sent: Sent, put: Any) -> None:
+        """Pass on what comes. The first events wait for a word of the reply, so that one which
+        turns out to be notes alone can be asked for again; they do not wait for long, since a
+        model may think aloud before it says something."""
         held: list[bytes] = []
         async for event in events(sent.body):
             for piece in stream.take(event):
@@ -338,8 +329,8 @@ class _Work:
                 if self._silent():
                     return
                 if stream.complete:
-                    await self._finish(stream)  # what the client hears of as done is stored
-                if stream.complete or not self.notes or (self.exchange is not None and self.exchange.begun):
+                    await self._finish()  # what the client hears of as done is stored
+                if stream.complete or not self.notes or exchange.begun or self.begun or len(held) > _MOST_HELD:
                     for ready in held:
                         await put(ready)
                     held.clear()
@@ -354,42 +345,25 @@ class _Work:
             self.spent = True
             self.proxy.spend(self.key, usage if usage.prompt else Usage(1, self.asked, 0, written))
 
-    async def _finish(self, stream: Stream) -> None:
-        assert self.exchange is not None
-        if self.exchange.answer is not None:
+    async def _finish(self) -> None:
+        stream, exchange = self.stream, self.exchange
+        if stream is None or exchange is None or exchange.answer is not None:
             return
         self._spend(stream.usage, tokens(stream.text))
         if stream.id:
-            self.proxy.keep(stream.id, self.who.scope, self.exchange.said.session)
-        if self.notes:
-            self.exchange.finish()
-        elif not stream.text:
-            return  # a call of tools: the reply follows in another request
-        text = None if self.notes else stream.text
-        closed = await self.exchange.close(text, complete=stream.complete, usage=stream.usage)
+            self.proxy.keep(stream.id, self.who.scope, exchange.said.session)
+        if self.strips:
+            exchange.finish()
+        if (self.repeated and not exchange.begun) or not (self.strips or stream.text):
+            return  # nothing was said; of a call of tools the reply follows in another request
+        text = None if self.strips else stream.text
+        closed = await exchange.close(text, complete=stream.complete, usage=stream.usage)
         if stream.complete:
             self._heard(wrote=closed.notes.complete)
 
-    async def _ended(self, stream: Stream | None, put: Any) -> None:
+    async def _ended(self, put: Any) -> None:
         try:
             with contextlib.suppress(NyimaError):
-                if stream is not None:
-                    await self._finish(stream)
+                await self._finish()
         finally:
             await put(None)
-
-
-def refused(sent: Sent, raw: bytes) -> Response:
-    """The upstream's error, in OpenAI's form whatever its own was. What it says of its keys
-    stays here."""
-    after = sent.headers.get("retry-after", "")
-    headers = {"retry-after": after} if after else {}
-    status = sent.status if sent.status not in {401, 403} else 502
-    detail = f"the upstream answered HTTP {sent.status}"
-    code = "upstream_error"
-    if status == sent.status:
-        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
-            error = json.loads(raw)["error"]
-            detail = f"{detail}: {str(error['message'])[:500]}"
-            code = str(error.get("code") or code)
-    return JSONResponse(envelope(Problem(status, detail, code=code)), status, headers)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,21 @@ ALONE = NOTES.format(facts="cat_name: Nyima").lstrip("\n")
 
 def asks(body: dict[str, Any]) -> bool:
     return "<nyima-notes>" in str(body)
+
+
+class Thinker(StubUpstream):
+    """Thinks aloud for a while, then answers."""
+
+    async def _answer(self, path: str, body: dict[str, Any], send: Any) -> None:
+        deltas = [{"role": "assistant"}, *[{"reasoning_content": "hm "}] * 30, {"content": "Hello!"}]
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+        for delta in deltas:
+            row = {"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta}]}
+            await send(
+                {"type": "http.response.body", "body": f"data: {json.dumps(row)}\n\n".encode(), "more_body": True}
+            )
+            await asyncio.sleep(0.05)
+        await send({"type": "http.response.body", "body": b"data: [DONE]\n\n"})
 
 
 @pytest.fixture
@@ -134,3 +152,14 @@ def test_a_reply_cut_short_by_its_program_says_nothing_of_the_model(desk: Desk) 
     for number in range(6):
         desk.ask(f"I live in house {number}.", max_tokens=5)
     assert asks(desk.stub.bodies[-1])
+
+
+def test_a_model_that_thinks_aloud_is_heard_thinking(tmp_path: Path) -> None:
+    with desk_at(tmp_path, Thinker()) as desk, desk.client() as client:
+        body = {"messages": [{"role": "user", "content": "Hello"}], "stream": True}
+        begun = time.monotonic()
+        with client.stream("POST", "/v1/chat/completions", json=body) as answer:
+            came = [time.monotonic() - begun for line in answer.iter_lines() if "hm" in line]
+        assert len(came) == 30
+        assert came[10] < came[-1] - 0.3, "not all at once"
+        assert [t.text for t in desk.turns()] == ["Hello", "Hello!"]

@@ -145,7 +145,7 @@ class Memory:
             turns, extra = [self._turn(s, session or "") for s in what], Delta()
             if not turns:
                 return Remembered((), ())
-        key = session or await self._own_session(turns[0].at)
+        key = clean_text(session) if session else await self._own_session(turns[0].at)
         turns = [replace(t, session=key) for t in turns]
         line = Session(key, turns[0].at, title=clean_text(title))
         with_model = self.parts.chat is not None and not extra if owed is None else owed
@@ -180,7 +180,7 @@ class Memory:
     async def end_session(self, session: str | None = None) -> None:
         """End a session: with a chat model its writers become jobs. Without an id, the
         session of ``remember``."""
-        key = session or (self._session.id if self._session else None)
+        key = clean_text(session) if session else self._session.id if self._session else None
         if key is None:
             return
         found = await self.store.sessions(self.scope, ids=(key,))
@@ -343,9 +343,9 @@ class Memory:
         if everything:
             return await cascade.erase_all(self.scope)
         if session is not None:
-            if not await self.store.sessions(self.scope, ids=(session,)):
+            if not await self.store.sessions(self.scope, ids=(key := clean_text(session),)):
                 raise NotFound(f"there is no session {session!r}: `nyima sessions` lists them")
-            return await cascade.erase(self.scope, sessions=(session,))
+            return await cascade.erase(self.scope, sessions=(key,))
         chosen = [await self.record(id) for id in ids]
         if query is not None:
             chosen += [e.record for e in await self.meant(query)]

@@ -260,6 +260,14 @@ async def test_erase_and_what_it_owes_are_one_commit(memory: Memory) -> None:
     json.dumps([r.id for r in rows])
 
 
+async def test_a_session_of_any_name_is_forgotten(memory: Memory) -> None:
+    for name in ("a\0b", "\u2028", "'; --", "[]"):
+        await memory.remember([Said("I have a secret parrot.")], session=name)
+        receipt = await memory.forget(session=name)
+        assert (receipt.turns, receipt.bytes_found) == (1, 0)
+        assert await memory.sessions() == []
+
+
 async def test_a_long_session_is_forgotten_in_seconds(memory: Memory, db: Path) -> None:
     """It took a minute for 2,000 turns: the session was read again for each of its turns."""
     said = [

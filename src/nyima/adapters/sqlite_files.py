@@ -110,9 +110,10 @@ def erase(db: sqlite3.Connection, n: int, doomed: Sequence[tuple[str, str]]) -> 
         sqlite_search.ensure_text(db, n)
         return
     some = "IN (SELECT value FROM json_each(?))"
-    for what, table in (("session", "sessions"), ("turn", "turns")):
-        ids = json.dumps([id for id, kind in doomed if kind == what])
-        db.execute(f"DELETE FROM {table} WHERE scope = ? AND id {some}", (n, ids))
+    sessions = [(n, id) for id, kind in doomed if kind == "session"]  # their names are the user's: any text
+    db.executemany("DELETE FROM sessions WHERE scope = ? AND id = ?", sessions)
+    turns = json.dumps([id for id, kind in doomed if kind == "turn"])
+    db.execute(f"DELETE FROM turns WHERE scope = ? AND id {some}", (n, turns))
     records = json.dumps([id for id, kind in doomed if kind == "record"])
     rows = db.execute(f"SELECT n, kind FROM records WHERE scope = ? AND id {some}", (n, records)).fetchall()
     for row in rows:

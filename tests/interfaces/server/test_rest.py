@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .conftest import Desk
+from nyima.interfaces.server import rest
+from nyima.testing.upstream import StubUpstream
+
+from .conftest import Desk, desk_at
 
 
 def remember(desk: Desk, *texts: str, session: str = "s", **headers: str) -> dict[str, Any]:
@@ -173,3 +178,19 @@ def test_documents_sources_and_graph(desk: Desk) -> None:
         receipt = client.delete("/api/documents", params={"name": "bread.md"}).json()["receipt"]
         assert receipt["bytes_found"] == 0
         assert client.delete("/api/documents", params={"name": "bread.md"}).status_code == 404
+
+
+def test_a_long_run_of_jobs_tells_how_far_it_came_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rest, "_LONGEST_RUN", 0.1)
+    stub = StubUpstream('{"remember": false, "facts": {}}')
+    with desk_at(tmp_path, stub) as desk, desk.client() as client:
+        desk.ask("I live in Porto.", tools=[{"type": "function", "function": {"name": "x"}}])
+        stub.wait = 0.2
+        told = client.post("/api/jobs/run").json()
+        assert told["waiting"] >= 1
+        for _ in range(100):
+            if not client.get("/api/jobs").json()["rows"]:
+                break
+            time.sleep(0.1)
+        assert client.get("/api/jobs").json()["rows"] == []
+        assert client.post("/api/jobs/run").json() == {"done": 0, "waiting": 0, "parked": 0}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -38,6 +40,8 @@ from nyima.statistics import statistics
 from nyima.traces import evidence_to_dict, iso, plan_to_list, receipt_to_dict, record_to_json
 
 __all__ = ["ERRORS", "Reads", "Writes", "router"]
+
+_LONGEST_RUN = 20.0
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     code: {"model": Problems, "content": {"application/problem+json": {}}, "description": "A problem"}
@@ -210,8 +214,25 @@ async def jobs(who: Reads) -> Page:
 
 @router.post("/jobs/run", tags=["server"])
 async def run_jobs(who: Writes) -> dict[str, int]:
-    """Do all that is due now; how many were done, wait, and are parked."""
-    return await who.drain()
+    """Do what is due now; how many were done, wait, and are parked. After some seconds it tells
+    how far it came, and goes on."""
+    before = await _states(who)
+    work = asyncio.get_running_loop().create_task(who.drain())
+    who.served.running.add(work)
+    work.add_done_callback(who.served.running.discard)
+    work.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may wait for it any more
+    if (await asyncio.wait({work}, timeout=_LONGEST_RUN))[0]:
+        return work.result()
+    now = await _states(who)
+    return {
+        "done": max(0, before.total() - now.total()),
+        "waiting": now["queued"] + now["leased"],
+        "parked": now["parked"],
+    }
+
+
+async def _states(who: Caller) -> Counter[str]:
+    return Counter(job.state for job in await who.memory.store.jobs(who.scope, ("queued", "leased", "parked")))
 
 
 @router.get("/stats", tags=["server"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Any
 
 from starlette.requests import Request
 
@@ -30,7 +31,7 @@ class Served:
     limits: Limits
     metrics: Metrics
     proxy: Proxy | None
-    running: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    running: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,6 @@ from nyima.traces import evidence_to_dict, iso, plan_to_list, receipt_to_dict, r
 
 __all__ = ["ERRORS", "Reads", "Writes", "router"]
 
-_LONGEST_RUN = 20.0
-
 ERRORS: dict[int | str, dict[str, Any]] = {
     code: {"model": Problems, "content": {"application/problem+json": {}}, "description": "A problem"}
     for code in (400, 401, 403, 404, 409, 412, 413, 421, 422, 429, 502, 503)
@@ -213,15 +211,15 @@ async def jobs(who: Reads) -> Page:
 
 
 @router.post("/jobs/run", tags=["server"])
-async def run_jobs(who: Writes) -> dict[str, int]:
-    """Do what is due now; how many were done, wait, and are parked. After some seconds it tells
+async def run_jobs(who: Writes, seconds: Annotated[float, Query(ge=0, le=60)] = 20.0) -> dict[str, int]:
+    """Do what is due now; how many were done, wait, and are parked. After ``seconds`` it tells
     how far it came, and goes on."""
     before = await _states(who)
     work = asyncio.get_running_loop().create_task(who.drain())
     who.served.running.add(work)
     work.add_done_callback(who.served.running.discard)
     work.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may wait for it any more
-    if (await asyncio.wait({work}, timeout=_LONGEST_RUN))[0]:
+    if (await asyncio.wait({work}, timeout=seconds))[0]:
         return work.result()
     now = await _states(who)
     return {

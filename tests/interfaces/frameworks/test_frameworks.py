@@ -119,6 +119,27 @@ def test_langchain_history(opened: Synchronous) -> None:
 
 
 @pytest.mark.req("serve.frameworks")
+def test_langgraph_search_looks_in_its_namespace_however_much_is_elsewhere(db: Path) -> None:
+    pytest.importorskip("langgraph.store.base")
+    from langgraph.store.base import PutOp
+
+    from nyima.interfaces.frameworks.langgraph import NyimaStore
+
+    store = NyimaStore(opening(db))
+    same = {"text": "Likes green tea in the morning"}
+    store.batch([PutOp(("users", str(n)), "tea", same) for n in range(60)])
+    store.batch([PutOp(("notes",), str(n), {"text": f"Green tea, lot {n}", "lot": n}) for n in range(60)])
+    assert [(i.namespace, i.key) for i in store.search(("users", "47"), query="green tea")] == [
+        (("users", "47"), "tea")
+    ]
+    assert [i.key for i in store.search(("notes",), query="green tea", filter={"lot": 53})] == ["53"]
+    assert len(store.search(("notes",), query="green tea", limit=50)) == 50
+    assert len(store.search(("users",), query="green tea", limit=100)) == 60, "equal values are all there"
+    assert store.search(("nobody",), query="green tea") == []
+    store.close()
+
+
+@pytest.mark.req("serve.frameworks")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the store of LlamaIndex
 async def test_llamaindex_block(db: Path) -> None:
     pytest.importorskip("llama_index.core")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from nyima.interfaces.cli.serve import _bound
 from nyima.interfaces.server.listening import Timed
 from nyima.testing.upstream import StubUpstream
 
@@ -164,3 +165,9 @@ def test_a_body_that_drips_in_holds_no_connection(tmp_path: Path, path: str, kno
         if path == "/api/turns" and known:
             assert said.startswith(b"HTTP/1.1 408")
             assert b"problem+json" in said
+
+
+def test_answers_do_not_wait_for_nagle() -> None:
+    """asyncio turns the delay, 40 ms an answer, off only for sockets that name their protocol."""
+    with _bound("127.0.0.1", 0) as bound:
+        assert bound.proto == socket.IPPROTO_TCP

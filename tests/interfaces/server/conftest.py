@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -73,6 +74,25 @@ class Desk:
 
 
 @contextmanager
+def _collected_after() -> Iterator[None]:
+    """Keep the garbage until the threads of the test have ended.
+
+    Client, server and upstream each have an event loop in a thread of their own. When a program leaves
+    async generators behind, as after an answer that broke off, the collector may run in one thread and
+    finalize a generator that another thread is just closing; CPython 3.11 then reports "async generator
+    already executing". A server of its own has one loop.
+    """
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
+        gc.collect()
+
+
+@contextmanager
 def desk_at(
     folder: Path, stub: StubUpstream | None = None, settings: dict[str, Any] | None = None, **how: Any
 ) -> Iterator[Desk]:
@@ -80,7 +100,7 @@ def desk_at(
     db = folder / "memory.db"
     ring = KeyRing(folder / "keys.json")
     _, secret = ring.make("tests", Scope(), ["read", "write"], requests=0)
-    with serving(stub) as behind:
+    with _collected_after(), serving(stub) as behind:
         chat = OpenAIChat("stub", Endpoint(f"{behind}/v1", "upstream-secret", retries=0))
         parts = parts_for(db, "me", None, chat, HashEmbedder(), None)
         app = application(parts, ring, Serving(idle=how.pop("idle", 30.0), **how))

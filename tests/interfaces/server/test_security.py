@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from fastapi.routing import APIRoute
 
 from nyima.domain.conversation import Scope
 from nyima.errors import ConfigError, InputError, NotFound
@@ -280,13 +281,13 @@ def test_what_looks_like_a_secret_is_not_in_a_log_line() -> None:
     assert json.loads(line)["what"] == "refused [secret]"
 
 
-def test_an_error_of_the_server_says_nothing_of_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def broken(*_: Any, **__: Any) -> None:
+def test_an_error_of_the_server_says_nothing_of_it(desk: Desk) -> None:
+    async def broken() -> None:
         raise RuntimeError(f"/root/secret {CANARY}")
 
-    monkeypatch.setattr("nyima.memory.Memory.profile", broken)
+    desk.app.router.routes.insert(0, APIRoute("/api/broken", broken))
     with desk.client() as client:
-        answer = client.get("/api/profile")
+        answer = client.get("/api/broken")
     assert answer.status_code == 500
     assert CANARY not in answer.text
     assert answer.headers["content-type"] == "application/problem+json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,9 +18,8 @@ from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from nyima.train.samples import (
     associations,
     data_quality,
-    longmemeval_examples,
+    examples_of,
     own_examples,
-    realmem_examples,
     synthesise,
 )
 
@@ -48,7 +48,7 @@ def realmem(folder: Path) -> Path:
 
 
 async def test_realmem_gives_its_gold_memories(tmp_path: Path, embedder: HashEmbedder) -> None:
-    found = [a async for _, a in realmem_examples(realmem(tmp_path), embedder, (2,))]
+    found = [a async for _, a in examples_of("realmem", realmem(tmp_path), embedder, (2,))]
     (asked,) = found
     assert asked.example.question == "What about my wine exam?"
     texts = {p.record.id: p.text for p in asked.example.pieces}
@@ -71,7 +71,7 @@ async def test_longmemeval_gives_its_evidence_turns(tmp_path: Path, embedder: Ha
     path.write_text(
         json.dumps([item, {**item, "haystack_sessions": [[{"role": "user", "content": "Hello?"}]]}]), "utf-8"
     )
-    found = [a async for _, a in longmemeval_examples(path, embedder, (3,))]
+    found = [a async for _, a in examples_of("longmemeval", path, embedder, (3,))]
     assert len(found) == 1, "a question whose evidence the rules do not reach is left out"
     assert len(found[0].example.required) == 2, "the bicycle and the tea, not the cat"
     texts = {p.record.id: p.text for p in found[0].example.pieces}
@@ -81,9 +81,9 @@ async def test_longmemeval_gives_its_evidence_turns(tmp_path: Path, embedder: Ha
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the publishers' files are not here")
 async def test_the_publishers_realmem_file(embedder: HashEmbedder) -> None:
     one = min((SHARED / "realmem").glob("*.json"), key=lambda p: p.stat().st_size)
-    async for _, asked in realmem_examples(one, embedder, (1,)):
+    async with aclosing(examples_of("realmem", one, embedder, (1,))) as found:
+        _, asked = await anext(found)
         assert asked.example.required
-        break
 
 
 @pytest.mark.req("emg.associations", "emg.qa-pairs", "emg.data-quality")

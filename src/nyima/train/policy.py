@@ -17,7 +17,7 @@ from nyima.engines.graph.policy import Policy
 from nyima.engines.graph.walk import walk
 from nyima.errors import InputError
 
-__all__ = ["Adam", "Example", "Gradient", "Reward", "backward", "reinforce", "warm_start"]
+__all__ = ["Adam", "Example", "Gradient", "Reward", "backward", "reinforce", "through", "warm_start"]
 
 Array = NDArray[np.float64]
 Reward = Callable[["Example", Sequence[Evidence]], Awaitable[float]]
@@ -46,9 +46,13 @@ def backward(
     loss = float(-(weights * np.log(np.maximum(chances[rows, actions], 1e-12))).sum())
     logits = chances.copy()
     logits[rows, actions] -= 1
-    logits *= weights[:, None]
+    return loss, through(policy, states, hidden, logits * weights[:, None])
+
+
+def through(policy: Policy, states: Array, hidden: Array, logits: Array) -> tuple[Array, ...]:
+    """The gradients of the weights from those of the logits (n, 2)."""
     inner = (logits @ policy.w2) * (1 - hidden**2)
-    return loss, (inner.T @ states, inner.sum(axis=0), logits.T @ hidden, logits.sum(axis=0))
+    return inner.T @ states, inner.sum(axis=0), logits.T @ hidden, logits.sum(axis=0)
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from nyima.evals.selection import compare_policies, selection_rows
 from nyima.train.policy import Reward
 from nyima.train.rewards import AnswerReward, QuoteReward
 from nyima.train.run import Plan, learn, split
-from nyima.train.samples import Asked, longmemeval_examples, realmem_examples
+from nyima.train.samples import Asked, examples_of
 
 __all__ = ["selection_report", "selection_table"]
 
@@ -33,9 +33,8 @@ async def selection_report(
     """Read the examples, learn on one part of the persons (or questions), report the other."""
     if embedder is None:
         raise InputError("selection compares vectors: set an embedding model")
-    read = {"realmem": realmem_examples, "longmemeval": longmemeval_examples}[kind]
     found: dict[int, list[Asked]] = {}
-    async for k, asked in read(path, embedder, ks, note):
+    async for k, asked in examples_of(kind, path, embedder, ks, note):
         found.setdefault(k, []).append(asked)
     return await selection_table(found, seed, model)
 

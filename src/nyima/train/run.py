@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,11 +17,12 @@ from nyima.memory import Memory
 from nyima.policies import Version, current, keep
 from nyima.train.policy import Example, Gradient, Reward, reinforce, warm_start
 from nyima.train.rewards import AnswerReward, QuoteReward
-from nyima.train.samples import Asked, dense_ranking, longmemeval_examples, own_examples, realmem_examples
+from nyima.train.samples import Asked, dense_ranking, examples_of, own_examples
 
-__all__ = ["Plan", "gather", "learn", "split", "train_policy"]
+__all__ = ["Plan", "gather", "learn", "reward_of", "split", "thinned", "train_policy"]
 
 Note = Callable[[str, int, int], None]
+"""Told the stage, how much of it is done, and the whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,19 @@ async def gather(
         return [Asked(e, await dense_ranking(memory, e.question)) for e in made]
     if embedder is None or path is None:
         raise InputError("examples from a data set need an embedding model and a path")
-    read = {"realmem": realmem_examples, "longmemeval": longmemeval_examples}[kind]
-    return [a async for _, a in read(path, embedder, (k,), lambda done, total: note("examples", done, total))]
+    found = examples_of(kind, path, embedder, (k,), lambda done, total: note("examples", done, total))
+    return [a async for _, a in found]
 
 
-def split(asked: Sequence[Asked], seed: int) -> tuple[list[Asked], list[Asked]]:
+class _Grouped(Protocol):
+    @property
+    def example(self) -> Example: ...
+
+
+G = TypeVar("G", bound=_Grouped)
+
+
+def split(asked: Sequence[G], seed: int) -> tuple[list[G], list[G]]:
     """A part to learn from and a part to report, whole groups (persons) together; where
     there is one group only, questions are dealt."""
     groups = sorted({a.example.group for a in asked})
@@ -103,6 +112,15 @@ async def learn(
     return stages
 
 
+def reward_of(plan: Plan, model: ChatModel | None) -> Reward:
+    """What an answer earns. Raises InputError where it needs a model and there is none."""
+    if plan.answers != "model":
+        return QuoteReward()
+    if model is None:
+        raise InputError("answers by a model need a chat model: set NYIMA_MODEL, or use --answers quote")
+    return AnswerReward(model, plan.metric)
+
+
 async def train_policy(
     memory: Memory, asked: Sequence[Asked], plan: Plan, model: ChatModel | None, note: Note
 ) -> tuple[Version, dict[str, Any]]:
@@ -110,11 +128,7 @@ async def train_policy(
     and the table; each version says which came before."""
     if len(asked) < 5:
         raise InputError(f"{len(asked)} examples are too few to learn from: talk some more, or give --realmem")
-    reward: Reward = QuoteReward()
-    if plan.answers == "model":
-        if model is None:
-            raise InputError("answers by a model need a chat model: set NYIMA_MODEL, or use --answers quote")
-        reward = AnswerReward(model, plan.metric)
+    reward = reward_of(plan, model)
     train, test = split(asked, plan.seed)
     before = await current(memory)
     stages = await learn([a.example for a in train], plan, reward, note)
@@ -126,14 +140,14 @@ async def train_policy(
     last = list(stages.values())[-1][0]
     report = {
         "after": before.number, "examples": len(train), "tested": len(test), "k": plan.k, "seed": plan.seed, "answers": plan.answers,
-        "table": table, "curve": {name: _thinned(values) for name, (_, values) in stages.items()},
+        "table": table, "curve": {name: thinned(values) for name, (_, values) in stages.items()},
     }  # fmt: skip
     sources = {p.record.id for a in train for p in a.example.pieces if a.example.group == "own"}
     version = await keep(memory, last, report, sources)
     return version, report
 
 
-def _thinned(values: Sequence[float]) -> list[float]:
+def thinned(values: Sequence[float]) -> list[float]:
     """At most fifty points of a curve, each the mean of its stretch."""
     size = max(1, len(values) // 50)
     return [round(float(np.mean(values[i : i + size])), 4) for i in range(0, len(values), size)]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from nyima.testing import FixedClock
 from nyima.train.policy import Example
 
 __all__ = [
-    "Asked", "associations", "data_quality", "dense_ranking", "longmemeval_examples", "neighbourhood_of", "own_examples", "realmem_examples", "synthesise",
+    "Asked", "associations", "data_quality", "dense_ranking", "examples_of", "neighbourhood_of", "own_examples", "questions_of", "synthesise",
 ]  # fmt: skip
 
 _TOPIC = re.compile(r"^\s*【(.+?)】\s*")
@@ -74,11 +75,36 @@ def _linked(content: str) -> tuple[str, str]:
     return head, tail
 
 
-async def realmem_examples(
-    path: Path, embedder: Embedder, ks: Sequence[int], note: Callable[[int, int], None] = lambda done, total: None
-) -> AsyncIterator[tuple[int, Asked]]:
-    """RealMem: the graph of each person's gold memories as it grows, and each query with the
-    memories that its reply used. For each K one example a query."""
+Note = Callable[[int, int], None]
+Questions = AsyncGenerator[tuple[Memory, datetime | None, Example], None]
+"""A memory, the moment of a question where it is not now, and the question without pieces."""
+
+
+def _silent(done: int, total: int) -> None:
+    del done, total
+
+
+def questions_of(kind: str, path: Path, embedder: Embedder, note: Note = _silent) -> Questions:
+    """The questions of RealMem (``realmem``) or LongMemEval (``longmemeval``), each with the
+    memory that it is asked of, which is open until the next question."""
+    return {"realmem": _realmem, "longmemeval": _longmemeval}[kind](path, embedder, note)
+
+
+async def examples_of(
+    kind: str, path: Path, embedder: Embedder, ks: Sequence[int], note: Note = _silent
+) -> AsyncGenerator[tuple[int, Asked], None]:
+    """For each question and each K one example, with the neighbourhood that K memories activate."""
+    async with aclosing(questions_of(kind, path, embedder, note)) as found:
+        async for memory, at, asked in found:
+            dense = await dense_ranking(memory, asked.question, as_of=at)
+            for k in ks:
+                pieces = await neighbourhood_of(memory, asked.question, k, as_of=at)
+                yield k, Asked(replace(asked, pieces=pieces), dense)
+
+
+async def _realmem(path: Path, embedder: Embedder, note: Note) -> Questions:
+    """The graph of each person's gold memories as it grows, and each query with the memories
+    that its reply used."""
     for file in _files(path):
         with located(str(file)):
             dialogues = load_json(file)["dialogues"]
@@ -91,13 +117,8 @@ async def realmem_examples(
                 ids = await _tell_realmem(memory, dialogues, clock)
                 await memory.ingest.index(memory.scope)
                 for n, dialogue in enumerate(dialogues):
-                    at = start + timedelta(hours=n)
                     for asked in _realmem_queries(dialogue, ids, file.stem):
-                        dense = await dense_ranking(memory, asked.question, as_of=at)
-                        for k in ks:
-                            pieces = await neighbourhood_of(memory, asked.question, k, as_of=at)
-                            found = Example(asked.question, pieces, asked.required, asked.answer, file.stem)
-                            yield k, Asked(found, dense)
+                        yield memory, start + timedelta(hours=n), asked
                     note(n + 1, len(dialogues))
 
 
@@ -135,12 +156,10 @@ def _realmem_queries(dialogue: Any, ids: dict[tuple[str, str], str], group: str)
     return found
 
 
-async def longmemeval_examples(
-    path: Path, embedder: Embedder, ks: Sequence[int], note: Callable[[int, int], None] = lambda done, total: None
-) -> AsyncIterator[tuple[int, Asked]]:
-    """LongMemEval's oracle file: each question's evidence sessions read by the rules, and the
-    memories that came from its evidence turns. Questions whose evidence the rules do not
-    reach are left out."""
+async def _longmemeval(path: Path, embedder: Embedder, note: Note) -> Questions:
+    """The oracle file: each question's evidence sessions read by the rules, and the memories
+    that came from its evidence turns. Questions whose evidence the rules do not reach are
+    left out."""
     items = load_json(path)
     for number, item in enumerate(items, 1):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -151,11 +170,12 @@ async def longmemeval_examples(
                 required = await _tell_longmemeval(memory, item, clock)
                 if required:
                     clock.forward(days=1)
-                    dense = await dense_ranking(memory, item["question"])
-                    for k in ks:
-                        pieces = await neighbourhood_of(memory, item["question"], k)
-                        found = Example(item["question"], pieces, required, str(item["answer"]), item["question_id"])
-                        yield k, Asked(found, dense)
+                    await memory.ingest.index(memory.scope)
+                    yield (
+                        memory,
+                        None,
+                        Example(item["question"], (), required, str(item["answer"]), item["question_id"]),
+                    )
         note(number, len(items))
 
 

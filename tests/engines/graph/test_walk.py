@@ -201,7 +201,8 @@ async def test_m_rag_searches_the_nearest_partition(db: Path, clock: FixedClock)
     await memory.ingest.index(memory.scope)
     source = memory.parts.recaller(recipe_named("m-rag")).retrievers["graph"]
     (question,) = await HashEmbedder().embed(["The user moved to Braga."])
-    assert await source.choose(memory.scope, floats(question)) == "partition Address"
+    asked = Query("The user moved to Braga.", clock.now())
+    assert await source.choose(memory.scope, asked, question) == "partition Address"
     found = await memory.recall("The user moved to Braga.", Budget(5, 1_000))
     assert {e.record.region for e in found.kept} == {"partition Address"}
     assert {e.text for e in found.kept} >= {"The user lives in Porto.", "The user moved to Braga."}

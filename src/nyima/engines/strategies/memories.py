@@ -1,9 +1,9 @@
-"""Baselines over memories that are only added: all of them (NiaH), the nearest
-partition (M-RAG, without its learned agent), and sub-questions that are answered first (Keqing)."""
+"""Baselines over memories that are only added: all of them (NiaH), one partition (M-RAG),
+and sub-questions that are answered first (Keqing)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,10 +11,11 @@ import numpy as np
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.memory import Relation
-from nyima.domain.ports import Probe, RecordFilter, Store
+from nyima.domain.ports import Probe, RecordFilter, Store, Vector
 from nyima.domain.roles import Judgement
 from nyima.domain.text import cut_tokens
 from nyima.engines.calls import Caller
+from nyima.engines.graph.agent import learned_agent, partition_states, seen_from
 from nyima.engines.graph.partitions import Embed, floats
 from nyima.engines.prompts import DECOMPOSE, PART, PartIn, QuestionIn
 from nyima.engines.ranking import coverage
@@ -40,8 +41,8 @@ class EveryRetriever:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRetriever:
-    """The best memories of the partition whose centre is nearest to the question; the paper
-    of M-RAG learns that choice."""
+    """The best memories of one partition: of the one that the user's trained agent selects
+    (``nyima train partitions``), else of the one whose centre is nearest to the question."""
 
     store: Store
     embed: Embed | None
@@ -54,7 +55,7 @@ class PartitionRetriever:
             if self.embed is None:
                 raise ModelError("no vectors")
             (vector,) = await self.embed([query.words()])
-            chosen = await self.choose(scope, floats(vector))
+            chosen = await self.choose(scope, query, vector)
             if chosen:
                 probe = replace(probe, words="", vector=vector, regions=(chosen,))
         except ModelError:
@@ -70,12 +71,19 @@ class PartitionRetriever:
             if h.id in records
         ]
 
-    async def choose(self, scope: Scope, question: np.ndarray) -> str:
+    async def choose(self, scope: Scope, query: Query, vector: Vector) -> str:
         """The partition that is searched; empty when there is none."""
-        centres = await self.store.centres(scope)
+        agent = await learned_agent(self.store, scope)
+        states = partition_states(await seen_from(self.store, scope, query, vector))
+        return agent.choose(states) if agent is not None else await self.nearest(scope, vector, states)
+
+    async def nearest(self, scope: Scope, vector: Vector, among: Container[str]) -> str:
+        """The partition whose centre is nearest; empty when there is none."""
+        question, centres = floats(vector), await self.store.centres(scope)
         values = {
             place: float(floats(c) @ question) / max(1e-6, float(np.linalg.norm(floats(c))))
             for place, c in centres.items()
+            if place in among
         }
         return max(values, key=lambda place: (values[place], place), default="")
 

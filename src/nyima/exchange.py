@@ -51,18 +51,18 @@ class Exchange:
         self.answer: Answer | None = None
 
     @classmethod
-    async def begin(cls, memory: Memory, asked: Asked) -> Exchange:
-        """Store the message, and look up what the memory has on it. Raises InputError for
-        an empty message, StoreError when it cannot be stored."""
+    async def begin(cls, memory: Memory, asked: Asked, stored: Turn | None = None) -> Exchange:
+        """Store the message, unless it is there as ``stored``, and look up what the memory has
+        on it. Raises InputError for an empty message, StoreError when it cannot be stored."""
         if not asked.text.strip():
             raise InputError("an empty message has no answer: write something")
         now = memory.parts.clock.now()
         text = clean_text(asked.text)
         place = asked.key or asked.id
         key = turn_id(asked.session, place, text) if place else turn_id()
-        said = Turn(key, asked.session, Role.USER, text, now)
+        said = stored or Turn(key, asked.session, Role.USER, text, now)
         recipe = memory.parts.recipe
-        if asked.writes:
+        if asked.writes and stored is None:
             session = Session(asked.session, now)
             (said,) = await memory.ingest.hear(memory.scope, session, [said], recipe)
         if not asked.reads:

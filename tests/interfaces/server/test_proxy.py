@@ -154,10 +154,26 @@ def test_the_header_says_how_much_memory_takes_part(desk: Desk, mode: str, reads
     assert (len(desk.turns()) > before) is writes
 
 
-def test_housekeeping_of_front_ends_leaves_no_trace(desk: Desk) -> None:
-    desk.ask("### Task:\nGenerate a title for: My name is Karen.")
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "### Task:\nGenerate a title for the chat.\n### Output:\nJSON format: {}\n<chat_history>\nMy name is Karen.</chat_history>",
+        "Provide a concise, 5-word-or-less title for the conversation, using title case conventions.\n\nMy name is Karen.",
+        "Please generate a short title for this chat: My name is Karen.",
+    ],
+)
+def test_housekeeping_of_front_ends_leaves_no_trace(desk: Desk, prompt: str) -> None:
+    assert desk.ask(prompt).headers["x-nyima-memory"] == "off"
     assert desk.turns() == []
     assert "nyima-notes" not in str(desk.stub.bodies[-1])
+
+
+@pytest.mark.parametrize(
+    "text", ["### Task: water my plants on Mondays, I always forget", "Suggest a title for my novel about Porto."]
+)
+def test_what_only_looks_like_housekeeping_is_remembered(desk: Desk, text: str) -> None:
+    desk.ask(text)
+    assert [t.text for t in desk.turns() if t.role == "user"] == [text]
 
 
 def test_a_dialogue_is_one_session_and_a_new_one_another(desk: Desk) -> None:
@@ -384,9 +400,10 @@ def test_a_limit_of_tokens_counts_streams_that_tell_no_usage(desk: Desk) -> None
 
 def test_reasoning_is_left_as_it_is_and_only_the_text_loses_its_notes() -> None:
     from nyima.interfaces.server.sse import SseEvent
-    from nyima.interfaces.server.wires import RESPONSES
+    from nyima.interfaces.server.wire_responses import RESPONSES
 
-    stream = RESPONSES.stream(None, notes=True)  # type: ignore[arg-type]
+    exchange: Any = object()
+    stream = RESPONSES.stream(exchange, {}, notes=True)
     data = {"type": "response.reasoning_summary_text.done", "text": "Thinking.", "sequence_number": 3}
     assert b"Thinking." in b"".join(stream.take(SseEvent("", "", data)))
 

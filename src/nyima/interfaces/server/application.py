@@ -29,7 +29,7 @@ from nyima.interfaces.mcp import Lends, mcp_server, transport_security
 from nyima.interfaces.server import rest, rest_sources
 from nyima.interfaces.server.auth import COOKIE, Gate, needs
 from nyima.interfaces.server.guard import Guard, route_of
-from nyima.interfaces.server.identity import scope_of
+from nyima.interfaces.server.identity import header, scope_of
 from nyima.interfaces.server.keys import Key, KeyRing
 from nyima.interfaces.server.limits import Limits
 from nyima.interfaces.server.memories import Memories
@@ -38,7 +38,8 @@ from nyima.interfaces.server.notetakers import Notetakers
 from nyima.interfaces.server.problems import Problem, problem_of, respond
 from nyima.interfaces.server.proxy import Proxy
 from nyima.interfaces.server.state import Served, served
-from nyima.interfaces.server.wires import CHAT, RESPONSES
+from nyima.interfaces.server.wire_chat import CHAT
+from nyima.interfaces.server.wire_responses import RESPONSES
 from nyima.interfaces.web import pages, talk
 from nyima.interfaces.web.pages import login_page
 from nyima.memory import Memory
@@ -117,7 +118,7 @@ def _lends(memories: Memories) -> Lends:
         assert isinstance(request, Request)
         key: Key = request.state.key
         needs(key, ("read", "write") if writes else ("read",))
-        scope = scope_of(key, request.headers.get("x-nyima-user-id", "").strip())
+        scope = scope_of(key, header(request.headers, "x-nyima-user-id").strip())
         if writes:
             memories.owe(scope)
         return memories.of(scope)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -13,13 +12,24 @@ from starlette.responses import JSONResponse, Response
 from nyima.adapters.upstream import Sent
 from nyima.interfaces.server.keys import Key
 from nyima.interfaces.server.problems import Problem, envelope
+from nyima.interfaces.server.sse import dumped, parsed
 
-__all__ = ["outgoing", "read_object", "refused"]
+__all__ = ["Answered", "outgoing", "read_object", "refused"]
 
 
-def outgoing(body: Mapping[str, Any], key: Key) -> dict[str, Any]:
-    """The request as the upstream gets it: no user of ours is named there."""
-    found = {k: v for k, v in body.items() if k not in {"user", "safety_identifier", "prompt_cache_key"}}
+class Answered(JSONResponse):
+    """An upstream's answer, which may hold what strict JSON does not."""
+
+    def render(self, content: Any) -> bytes:
+        """As bytes."""
+        return dumped(content)
+
+
+def outgoing(body: Mapping[str, Any], key: Key, drops: Collection[str] = ()) -> dict[str, Any]:
+    """The request as the upstream gets it: no user of ours is named there, nor what is to be
+    dropped."""
+    gone = {"user", "safety_identifier", "prompt_cache_key", *drops}
+    found = {k: v for k, v in body.items() if k not in gone}
     metadata = found.get("metadata")
     if isinstance(metadata, dict):
         found["metadata"] = {k: v for k, v in metadata.items() if k not in {"user_id", "session_id", "memory"}}
@@ -31,8 +41,8 @@ def outgoing(body: Mapping[str, Any], key: Key) -> dict[str, Any]:
 async def read_object(request: Request) -> dict[str, Any]:
     """The body as a JSON object. Raises Problem 400."""
     try:
-        found = json.loads(await request.body())
-    except (ValueError, RecursionError) as error:
+        found = parsed(await request.body())
+    except ValueError as error:
         raise Problem(400, f"the body is no JSON: {str(error)[:200]}") from error
     if not isinstance(found, dict):
         raise Problem(400, "the body must be a JSON object")
@@ -49,7 +59,7 @@ def refused(sent: Sent, raw: bytes) -> Response:
     code = "upstream_error"
     if status == sent.status:
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
-            error = json.loads(raw)["error"]
+            error = parsed(raw)["error"]
             detail = f"{detail}: {str(error['message'])[:500]}"
             code = str(error.get("code") or code)
-    return JSONResponse(envelope(Problem(status, detail, code=code)), status, headers)
+    return Answered(envelope(Problem(status, detail, code=code)), status, headers)

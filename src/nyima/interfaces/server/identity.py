@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from nyima.domain.conversation import Role, Scope
+from nyima.domain.conversation import Role, Scope, clean_text
 from nyima.errors import InputError
 from nyima.interfaces.server.keys import Key
 from nyima.interfaces.server.problems import Problem
 from nyima.memory import Memory
 
-__all__ = ["Told", "housekeeping", "open_session", "own_session", "place_of", "scope_of", "told"]
+__all__ = ["Told", "header", "housekeeping", "open_session", "own_session", "place_of", "scope_of", "told"]
 
 _MODES = ("on", "off", "read", "write")
 _LONGEST = 200
 _TASK = "### task:"
+_TASK_SIGNS = ("<chat_history>", "### Output:", "### Guidelines:", "JSON format")
+_TITLE = re.compile(
+    r"(?:please )?(?:provide|generate|create|write|suggest|summarize this (?:chat|conversation) (?:in|as|with))\b"
+    r"[^.\n]{0,80}\btitle\b[^.\n]{0,60}\b(?:for|of|summari[sz]ing)\b[^.\n]{0,30}\b(?:chat|conversation|dialogue|discussion)\b",
+)
 _AGAIN = timedelta(minutes=10)
 _MOMENT = timedelta(seconds=30)
 _MOST_ALIKE = 1_000
@@ -66,11 +72,11 @@ def told(key: Key, headers: Mapping[str, str], body: Mapping[str, Any], *, trust
     conversation = body.get("conversation")
     named = conversation.get("id") if isinstance(conversation, dict) else conversation
     user = _first(
-        headers.get("x-nyima-user-id"), foreign.get("x-openwebui-user-id"), foreign.get("x-litellm-customer-id"),
+        header(headers, "x-nyima-user-id"), foreign.get("x-openwebui-user-id"), foreign.get("x-litellm-customer-id"),
         foreign.get("x-litellm-end-user-id"), body.get("safety_identifier"), body.get("user"), more.get("user_id"),
     )  # fmt: skip
     session = _first(
-        headers.get("x-nyima-session-id"), foreign.get("x-openwebui-chat-id"), foreign.get("x-litellm-session-id"),
+        header(headers, "x-nyima-session-id"), foreign.get("x-openwebui-chat-id"), foreign.get("x-litellm-session-id"),
         named, more.get("session_id"), body.get("prompt_cache_key"),
     )  # fmt: skip
     given = _first(headers.get("x-nyima-memory"), more.get("memory")).lower()
@@ -79,9 +85,18 @@ def told(key: Key, headers: Mapping[str, str], body: Mapping[str, Any], *, trust
     mode = "off" if _first(foreign.get("x-openwebui-task")) else given or "on"
     # A name that only another front end's fields give selects a user for keys that may act
     # for others; a key of one user keeps it to itself, whatever its program calls its users.
-    own = headers.get("x-nyima-user-id", "")
+    own = header(headers, "x-nyima-user-id")
     wanted = user if "act-as" in key.scopes else own
     return Told(scope_of(key, wanted), session, mode, bool(given), _first(headers.get("idempotency-key")))
+
+
+def header(headers: Mapping[str, str], name: str) -> str:
+    """A header in which programs write names as UTF-8, though headers are read as Latin-1."""
+    found = headers.get(name, "")
+    try:
+        return found.encode("latin-1").decode()
+    except UnicodeError:
+        return found
 
 
 def _first(*values: Any) -> str:
@@ -103,16 +118,22 @@ async def open_session(memory: Memory, id: str) -> str:
     return id
 
 
-async def place_of(memory: Memory, session: str, said: Sequence[str], now: datetime, *, answered: bool) -> str:
+async def place_of(
+    memory: Memory, session: str, said: Sequence[str], now: datetime, *, answered: bool, own: bool
+) -> str:
     """Where a message stands in its session. A request that shows all of the session's
     messages says it itself, so that asking again changes nothing; one that shows a part of
-    them is the next message, unless the same was said a moment ago. ``answered``: calls of tools
-    follow it, so it was asked before, however long ago."""
-    stored = [t for t in await memory.turns(session) if t.role is Role.USER]
+    them is the next message, unless the same was said a moment ago, or was not replied to.
+    ``answered``: calls of tools follow it, so it was asked before, however long ago. ``own``:
+    the program names no session, and the first message again within ten minutes is a retry."""
+    turns = await memory.turns(session)
+    stored = [t for t in turns if t.role is Role.USER]
     if len(said) == len(stored) and [t.text for t in stored] == list(said) and len(said) > 1:
         return str(len(said))
-    if stored and stored[-1].text == said[-1] and (answered or now - stored[-1].at < _MOMENT):
-        return str(len(stored))
+    if stored and stored[-1].text == clean_text(said[-1]):
+        soon = now - stored[-1].at < (_AGAIN if own and len(said) == 1 == len(stored) else _MOMENT)
+        if answered or soon or turns[-1].role is Role.USER:
+            return str(len(stored))
     return str(len(stored) + 1)
 
 
@@ -136,5 +157,9 @@ async def own_session(memory: Memory, lines: Sequence[tuple[str, str]], now: dat
 
 
 def housekeeping(message: str) -> bool:
-    """Whether a front end asks for a title, tags or the like."""
-    return message.lstrip().lower().startswith(_TASK)
+    """Whether a front end asks for a title, tags or the like: Open WebUI by a heading, with
+    the chat or the form of the answer below it; LibreChat, LobeChat and others by a sentence."""
+    begin = message.lstrip()[:400].lower()
+    if begin.startswith(_TASK):
+        return any(sign in message for sign in _TASK_SIGNS)
+    return _TITLE.match(begin) is not None

@@ -10,7 +10,7 @@ from typing import Any
 
 from nyima.errors import ModelUnreachable
 
-__all__ = ["DONE", "SseEvent", "events", "rendered"]
+__all__ = ["DONE", "SseEvent", "dumped", "events", "parsed", "rendered"]
 
 DONE = b"data: [DONE]\n\n"
 _LONGEST = 8_000_000
@@ -28,6 +28,28 @@ class SseEvent:
     def done(self) -> bool:
         """Whether it ends the stream."""
         return self.text.strip() == "[DONE]"
+
+    def sent(self) -> bytes:
+        """The event as it came."""
+        head = f"event: {self.name}\n" if self.name else ""
+        lines = "".join(f"data: {line}\n" for line in self.text.split("\n"))
+        return f"{head}{lines}\n".encode("utf-8", "replace")
+
+
+def parsed(raw: str | bytes) -> Any:
+    """JSON that somebody else wrote. Raises ValueError, also where it is nested too deeply."""
+    try:
+        return json.loads(raw)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def dumped(data: Any) -> bytes:
+    """A value as JSON. Half a character stays the escape that it came as."""
+    try:
+        return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(data, separators=(",", ":")).encode()
 
 
 async def events(pieces: AsyncIterator[bytes]) -> AsyncIterator[SseEvent]:
@@ -55,7 +77,7 @@ async def events(pieces: AsyncIterator[bytes]) -> AsyncIterator[SseEvent]:
 
 def _event(name: str, text: str) -> SseEvent:
     try:
-        data = json.loads(text)
+        data = parsed(text)
     except ValueError:
         data = None
     return SseEvent(name, text, data if isinstance(data, dict) else None)
@@ -64,4 +86,4 @@ def _event(name: str, text: str) -> SseEvent:
 def rendered(data: Mapping[str, Any], name: str = "") -> bytes:
     """An event as bytes."""
     head = f"event: {name}\n" if name else ""
-    return f"{head}data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n".encode("utf-8", "replace")
+    return head.encode("utf-8", "replace") + b"data: " + dumped(data) + b"\n\n"

@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from nyima.domain.conversation import Scope
 from nyima.interfaces.server.auth import Gate, needs
-from nyima.interfaces.server.identity import scope_of
+from nyima.interfaces.server.identity import header, scope_of
 from nyima.interfaces.server.keys import Key
 from nyima.interfaces.server.limits import Limits
 from nyima.interfaces.server.memories import Memories
@@ -72,7 +72,7 @@ def caller(request: Request, *scopes: str) -> Caller:
     """Who calls, with these scopes. Raises Problem 403."""
     key: Key = request.state.key
     needs(key, scopes)
-    return Caller(served(request), key, scope_of(key, request.headers.get("x-nyima-user-id", "").strip()))
+    return Caller(served(request), key, scope_of(key, header(request.headers, "x-nyima-user-id").strip()))
 
 
 async def reader(request: Request) -> Caller:

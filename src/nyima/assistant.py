@@ -27,6 +27,7 @@ from nyima.errors import InputError, NoModel, NotFound
 from nyima.memory import Explanation, Memory, Said
 from nyima.opening import parts_for, read_shots
 from nyima.replying import Draft, Replies, concluded, known_of, recalled
+from nyima.spans import span
 from nyima.tools import Tool, load_tools
 from nyima.traces import trace_event
 
@@ -131,7 +132,9 @@ class Assistant:
         before = self._own if self.private else await self.memory.turns(session.id)
         said = Turn(turn_id(), session.id, Role.USER, text, self.memory.parts.clock.now())
         if not self.private:
-            (said,) = await self.memory.ingest.hear(self.memory.scope, session, [said], self.recipe)
+            with span(self.memory.parts, "remember") as spanned:
+                (said,) = await self.memory.ingest.hear(self.memory.scope, session, [said], self.recipe)
+                spanned.found(1)
         async for piece in self._answer(session, before, said):
             yield piece
         if is_goodbye(text):

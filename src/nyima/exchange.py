@@ -14,6 +14,7 @@ from nyima.engines.reading import Known, PromptBuilder, quoted
 from nyima.errors import InputError
 from nyima.memory import Memory
 from nyima.replying import Draft, concluded, known_of, recalled
+from nyima.spans import span
 
 __all__ = ["Asked", "Exchange"]
 
@@ -64,7 +65,9 @@ class Exchange:
         recipe = memory.parts.recipe
         if asked.writes and stored is None:
             session = Session(asked.session, now)
-            (said,) = await memory.ingest.hear(memory.scope, session, [said], recipe)
+            with span(memory.parts, "remember") as spanned:
+                (said,) = await memory.ingest.hear(memory.scope, session, [said], recipe)
+                spanned.found(1)
         if not asked.reads:
             return cls(memory, asked, said, Known(), Recall(Query(text, now)))
         known = await known_of(memory)

@@ -30,6 +30,7 @@ from nyima.engines.graph.resolve import Nodes, relation_id
 from nyima.engines.graph.schema import LABELS, label_of, read_subclasses, single, subclass_of
 from nyima.errors import InputError, NotFound
 from nyima.parts import Parts
+from nyima.spans import span
 
 __all__ = ["Hand", "Link"]
 
@@ -79,8 +80,10 @@ class Hand:
 
     async def commit(self, *changes: Change) -> None:
         """Commit changes with what follows from them."""
-        written = await Cascade(self.store, self.clock).follow(self.scope, Written(Delta(changes, "user")))
-        await self.store.commit(self.scope, written.delta, jobs=written.jobs)
+        with span(self.parts, "revise") as spanned:
+            written = await Cascade(self.store, self.clock).follow(self.scope, Written(Delta(changes, "user")))
+            await self.store.commit(self.scope, written.delta, jobs=written.jobs)
+            spanned.found(len(written.delta.changes))
 
     async def revise(self, old: MemoryRecord, text: str) -> MemoryRecord:
         """Another value of a fact or relation, or another text of a note or summary."""

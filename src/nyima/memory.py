@@ -304,8 +304,7 @@ class Memory:
         """Give a fact or a relation another value, or a note or summary another text, by
         the user's own word. The old one stays in history, and what rests on it becomes
         stale. Raises NotFound or InputError."""
-        with span(self.parts, "revise"):
-            return await Hand(self.parts).revise(await self.record(id), text)
+        return await Hand(self.parts).revise(await self.record(id), text)
 
     async def set_fact(self, key: str, value: str) -> ProfileFact:
         """Set a profile fact by the user's own word; the key's old values are closed."""

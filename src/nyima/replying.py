@@ -27,6 +27,7 @@ from nyima.errors import ModelError, ModelGarbled
 from nyima.memory import Memory
 from nyima.parts import Parts
 from nyima.pins import pinned
+from nyima.spans import span
 from nyima.tools import Tool, use_tool
 from nyima.traces import trace_event
 
@@ -157,11 +158,13 @@ async def recalled(memory: Memory, recipe: Recipe, query: Query, known: Known, v
     parts = memory.parts
     if not recipe.sources or is_goodbye(query.text):
         return Recall(query, planner="rules")
-    if not parts.private:
-        with contextlib.suppress(ModelError):  # then the recall is by words, and its trace says so
-            await memory.ingest.index(memory.scope)
-    await parts.learned()
-    found = await parts.recaller(recipe).recall(memory.scope, query, recipe.evidence)
+    with span(parts, "recall") as spanned:
+        if not parts.private:
+            with contextlib.suppress(ModelError):  # then the recall is by words, and its trace says so
+                await memory.ingest.index(memory.scope)
+        await parts.learned()
+        found = await parts.recaller(recipe).recall(memory.scope, query, recipe.evidence)
+        spanned.found(len(found.kept), query.text)
     there = set(known.refs) if recipe.system else set()
 
     def new(piece: Evidence) -> bool:

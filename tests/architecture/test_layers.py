@@ -20,6 +20,7 @@ ASSISTANT = {
 }  # fmt: skip
 BROAD = {
     "interfaces/cli/common.py": 1,  # the command runner: any failure becomes a message and an exit code
+    "interfaces/server/work.py": 1,  # the task of a stream: its client hears of any failure
     "interfaces/server/memories.py": 1,  # the server's worker: it goes on with the next round
     "interfaces/voice.py": 1,  # what is being said is broken off, and the error goes on
     "engines/ingest.py": 1,  # the job runner: any failure stays with its job

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from nyima.errors import NotFound
+from nyima.exchange import Asked, Exchange
+from nyima.hand import Link
 from nyima.memory import Memory
 
 
@@ -26,8 +28,10 @@ class Recorder:
         return self
 
     @contextlib.contextmanager
-    def start_as_current_span(self, name: str, *, attributes: dict[str, Any], record_exception: bool) -> Iterator[Any]:
-        assert not record_exception, "an exception's text may hold what was said"
+    def start_as_current_span(
+        self, name: str, *, attributes: dict[str, Any], record_exception: bool, set_status_on_exception: bool
+    ) -> Iterator[Any]:
+        assert {record_exception, set_status_on_exception} == {False}, "an exception's text may hold what was said"
         self.spans.append((name, dict(attributes)))
         yield self
 
@@ -62,6 +66,18 @@ async def test_each_verb_is_a_span_without_content(memory: Memory, recorder: Rec
     assert recorder.spans[1][1]["gen_ai.memory.record.count"] >= 1
     assert recorder.spans[-1][1]["error.type"] == "NotFound"
     assert "cat" not in str(recorder.spans), "neither what was asked nor who"
+
+
+@pytest.mark.req("serve.spans")
+async def test_replies_and_changes_by_hand_are_spans_too(memory: Memory, recorder: Recorder) -> None:
+    exchange = await Exchange.begin(memory, Asked("My cat is called Nyima.", "s"))
+    await exchange.close("What a fine name.")
+    assert [name for name, _ in recorder.spans] == ["create_memory", "search_memory"]
+    fact = await memory.set_fact("city", "Porto")
+    await memory.retire(fact.id)
+    await memory.relate(Link("user", "lives in", "Porto", "The user lives in Porto."))
+    assert [name for name, _ in recorder.spans][2:] == ["update_memory"] * 3
+    assert "Porto" not in str(recorder.spans)
 
 
 async def test_content_only_when_it_is_asked_for(memory: Memory, recorder: Recorder) -> None:

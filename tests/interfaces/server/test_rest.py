@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+import urllib.parse
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +194,34 @@ def test_a_long_run_of_jobs_tells_how_far_it_came_and_goes_on(tmp_path: Path) ->
             time.sleep(0.1)
         assert client.get("/api/jobs").json()["rows"] == []
         assert client.post("/api/jobs/run").json() == {"done": 0, "waiting": 0, "parked": 0}
+
+
+def test_sessions_of_any_name_can_be_opened_ended_and_forgotten(desk: Desk) -> None:
+    name = "team/chat?1#x y%2F+ü"
+    with desk.client() as client:
+        client.post("/api/turns", json={"session": name, "turns": [{"text": "I live in Porto."}]})
+        (row,) = client.get("/api/sessions").json()["rows"]
+        assert row["id"] == name
+        path = urllib.parse.quote(name, safe="")
+        assert [t["text"] for t in client.get(f"/api/sessions/{path}/turns").json()["rows"]] == ["I live in Porto."]
+        assert client.post(f"/api/sessions/{path}/end").status_code == 204
+        link = re.search(r'href="(/sessions/[^"]+)"', client.get("/sessions").text)
+        assert link is not None
+        page = client.get(link[1])
+        assert "I live in Porto." in page.text
+        form = re.search(r'action="(/sessions/[^"]+/forget)"', page.text)
+        assert form is not None
+        client.post(form[1])
+        assert client.get("/api/sessions").json()["rows"] == []
+
+
+def test_the_api_is_described_on_a_page(desk: Desk) -> None:
+    with desk.client() as client:
+        page = client.get("/docs").text
+        document = client.get("/openapi.json").json()
+    for path, operations in document["paths"].items():
+        for method in operations:
+            assert f"<code>{method.upper()} {path}</code>" in page
+    assert "/v1/chat/completions" in page
+    assert "My cat is called" in page, "with examples of bodies"
+    assert "$ref" not in page

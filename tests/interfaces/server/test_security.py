@@ -18,6 +18,7 @@ from fastapi.routing import APIRoute
 
 from nyima.domain.conversation import Scope
 from nyima.errors import ConfigError, InputError, NotFound
+from nyima.interfaces.server.audit import AuditFile
 from nyima.interfaces.server.guard import JsonLines
 from nyima.interfaces.server.keys import KeyRing
 from nyima.interfaces.server.limits import Limits
@@ -234,11 +235,15 @@ def test_foreign_hosts_and_pages_are_refused(desk: Desk) -> None:
 
 
 def test_a_body_over_the_limit_is_refused_whether_its_length_is_told_or_not(tmp_path: Path) -> None:
-    with desk_at(tmp_path, most=100_000) as desk, desk.client() as client:
+    with desk_at(tmp_path, most=100_000, large=300_000) as desk, desk.client() as client:
         big = b'{"messages": [{"role": "user", "content": "' + b"a" * 200_000 + b'"}]}'
-        assert client.post("/v1/chat/completions", content=big).status_code == 413
-        assert client.post("/v1/chat/completions", content=iter([big[:150_000], big[150_000:]])).status_code == 413
+        huge = b" " * 200_000 + big
         assert client.post("/api/turns", content=big).status_code == 413
+        assert client.post("/api/turns", content=iter([big[:150_000], big[150_000:]])).status_code == 413
+        for path in ("/v1/chat/completions", "/api/import", "/documents?name=a.txt"):
+            assert client.post(path, content=big).status_code != 413, "it may hold files"
+            assert client.post(path, content=huge).status_code == 413
+            assert client.post(path, content=iter([huge[:350_000], huge[350_000:]])).status_code == 413
         assert client.get("/health/live").status_code == 200
 
 
@@ -319,3 +324,57 @@ def test_the_notes_of_one_reply_are_made_when_nobody_talks(tmp_path: Path) -> No
                 socket.socket().close()
                 __import__("time").sleep(0.05)
             assert client.get("/api/jobs").json()["rows"] == []
+
+
+# --- the audit ---
+
+
+@pytest.fixture
+def audited(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.INFO, "nyima.audit")
+    return caplog
+
+
+def _audit(found: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    return [json.loads(JsonLines().format(r)) for r in found.records if r.name == "nyima.audit"]
+
+
+@pytest.mark.req("serve.audit")
+def test_who_changed_what_can_be_looked_up_without_what_was_said(desk: Desk, audited: pytest.LogCaptureFixture) -> None:
+    acting = desk.key("service", "read,write,act-as")
+    karen = {"X-Nyima-User-Id": "karen"}
+    with desk.client() as client, desk.client(acting) as service, desk.client("nyima-12345678-wrong") as stranger:
+        made = client.put("/api/profile/city", json={"value": CANARY}).json()["id"]
+        client.get("/api/profile")
+        client.delete(f"/api/records/{made}")
+        client.get("/api/export")
+        service.get("/api/profile", headers=karen)
+        service.get("/api/profile")
+        service.post("/v1/chat/completions", json={"messages": [{"role": "user", "content": CANARY}], "user": "karen"})
+        stranger.get("/api/profile")
+        client.post(f"/sessions/{CANARY}/forget")
+    lines = _audit(audited)
+    told = [(r["what"], r["method"], r["route"], r["status"], r.get("user"), r.get("id")) for r in lines]
+    assert told == [
+        ("change", "PUT", "/api/profile/{key}", 200, "me", None),
+        ("change", "DELETE", "/api/records/{id}", 200, "me", made),
+        ("export", "GET", "/api/export", 200, "me", None),
+        ("other user", "GET", "/api/profile", 200, "karen", None),
+        ("other user", "POST", "chat", 200, "karen", None),
+        ("refused", "GET", "none", 401, None, None),
+        ("change", "POST", "session", 404, "me", None),
+    ]
+    keys = {k.id for k in desk.ring.all()}
+    assert {r["key"] for r in lines if "key" in r} <= keys
+    assert CANARY not in str(lines)
+
+
+@pytest.mark.req("serve.audit")
+def test_the_audit_is_a_file_of_its_owner(tmp_path: Path) -> None:
+    file = AuditFile(tmp_path / "there" / "memory.audit.jsonl")
+    file.setFormatter(JsonLines())
+    file.emit(logging.makeLogRecord({"name": "nyima.audit", "msg": "change", "key": "1a2b"}))
+    file.close()
+    path = tmp_path / "there" / "memory.audit.jsonl"
+    assert json.loads(path.read_text("utf-8"))["key"] == "1a2b"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600

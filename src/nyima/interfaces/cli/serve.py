@@ -6,6 +6,7 @@ import contextlib
 import ipaddress
 import logging
 import socket
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,8 @@ import typer
 from nyima.interfaces.cli.common import Common, command, console, ensure_packs
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
     from nyima.app import Settings
@@ -22,20 +25,26 @@ if TYPE_CHECKING:
 __all__ = ["add_to"]
 
 _Host = Annotated[str, typer.Option("--host", help="The address to listen on.")]
-_Names = Annotated[
-    list[str] | None, typer.Option("--host-name", help="A name under which it is reached; may be repeated.")
-]
-_Trusted = Annotated[
-    bool, typer.Option("--trust-headers", help="Take user and chat from the headers of Open WebUI and LiteLLM.")
-]
+
+
+@dataclass(frozen=True, slots=True)
+class Admits:
+    """What is let in."""
+
+    names: Annotated[
+        list[str] | None, typer.Option("--host-name", help="A name under which it is reached; may be repeated.")
+    ] = None
+    trusted: Annotated[
+        bool, typer.Option("--trust-headers", help="Take user and chat from the headers of Open WebUI and LiteLLM.")
+    ] = False
+    large: Annotated[int, typer.Option("--max-body", min=4, max=1_024, help="MiB of a body that may hold files.")] = 64
 
 
 async def serve(
     common: Common,
     host: _Host = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="0 takes a free one.")] = 8_765,
-    names: _Names = None,
-    trusted: _Trusted = False,
+    admits: Admits = Admits(),
     model: Annotated[str, typer.Option("--model", help="The chat model behind it.")] = "",
     log: Annotated[bool, typer.Option("--log", help="A JSON line a request on standard error.")] = False,
 ) -> None:
@@ -56,8 +65,8 @@ async def serve(
     address = f"http://{'127.0.0.1' if host in {'0.0.0.0', '::'} else host}:{bound.getsockname()[1]}"  # noqa: S104
     secret = _first_key(ring, settings) if not ring.all() else ""
     parts = _parts(common, settings, model)
-    hosts = frozenset({"127.0.0.1", "localhost", "[::1]", host, *(names or ())})
-    app = application(parts, ring, Serving(hosts=hosts, trusted=trusted))
+    hosts = frozenset({"127.0.0.1", "localhost", "[::1]", host, *(admits.names or ())})
+    app = application(parts, ring, Serving(hosts=hosts, trusted=admits.trusted, large=admits.large << 20))
 
     def text(out: Console) -> None:
         out.print(f"Nyima at {address}  (web page; /v1 for programs, /api, /mcp; Ctrl-C ends)", markup=False)
@@ -68,6 +77,7 @@ async def serve(
 
     common.show({"url": address, "key": secret or None}, text)
     _log_to_stderr(quiet=not log)
+    _audit_to(settings.db.with_suffix(".audit.jsonl"))
     config = uvicorn.Config(app, **SETTINGS)
     with contextlib.closing(bound):
         await uvicorn.Server(config).serve([bound])
@@ -141,6 +151,18 @@ def _log_to_stderr(*, quiet: bool) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("nyima").setLevel(logging.WARNING if quiet else logging.INFO)
+
+
+def _audit_to(path: Path) -> None:
+    from nyima.interfaces.server.audit import AuditFile
+    from nyima.interfaces.server.guard import JsonLines
+
+    handler = AuditFile(path)
+    handler.setFormatter(JsonLines())
+    audit = logging.getLogger("nyima.audit")
+    audit.handlers[:] = [handler]
+    audit.setLevel(logging.INFO)
+    audit.propagate = False
 
 
 async def mcp(common: Common) -> None:

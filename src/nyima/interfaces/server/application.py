@@ -27,6 +27,7 @@ from nyima.adapters.upstream import Upstream
 from nyima.errors import NyimaError
 from nyima.interfaces.mcp import Lends, mcp_server, transport_security
 from nyima.interfaces.server import rest, rest_sources
+from nyima.interfaces.server.audit import audit
 from nyima.interfaces.server.auth import COOKIE, Gate, needs
 from nyima.interfaces.server.guard import Guard, route_of
 from nyima.interfaces.server.identity import header, scope_of
@@ -40,7 +41,7 @@ from nyima.interfaces.server.proxy import Proxy
 from nyima.interfaces.server.state import Served, served
 from nyima.interfaces.server.wire_chat import CHAT
 from nyima.interfaces.server.wire_responses import RESPONSES
-from nyima.interfaces.web import pages, talk
+from nyima.interfaces.web import pages, reference, talk
 from nyima.interfaces.web.pages import login_page
 from nyima.memory import Memory
 from nyima.parts import Parts
@@ -53,12 +54,13 @@ _OPEN = frozenset({"/health/live", "/health/ready"})
 @dataclass(frozen=True, slots=True)
 class Serving:
     """How a server is set up. ``hosts`` are the names that it answers to; ``trusted`` takes
-    the headers of front ends; ``most`` bytes and ``seconds`` bound a body; ``idle`` is how long
-    it waits, in seconds, before it works."""
+    the headers of front ends; ``most`` bytes and ``seconds`` bound a body, ``large`` bytes one
+    that may hold files; ``idle`` is how long it waits, in seconds, before it works."""
 
     hosts: frozenset[str] = frozenset({"127.0.0.1", "localhost", "[::1]"})
     trusted: bool = False
     most: int = 4_194_304
+    large: int = 67_108_864
     seconds: float = 60.0
     idle: float = 1.5
 
@@ -97,7 +99,7 @@ def application(parts: Parts, ring: KeyRing, serving: Serving = Serving()) -> Fa
     app = FastAPI(
         title="Nyima", version=__version__, description="A personal memory that you own, for any LLM assistant.",
         lifespan=life, openapi_url="/openapi.json", docs_url=None, redoc_url=None,
-        middleware=[Middleware(Guard, hosts=serving.hosts, most=serving.most, seconds=serving.seconds),
+        middleware=[Middleware(Guard, hosts=serving.hosts, sizes=(serving.most, serving.large), seconds=serving.seconds),
                     Middleware(_Counted, metrics=metrics), Middleware(_Keyed)],
     )  # fmt: skip
     app.state.served = Served(memories, Gate(ring, limits), limits, metrics, proxy)
@@ -119,6 +121,7 @@ def _lends(memories: Memories) -> Lends:
         key: Key = request.state.key
         needs(key, ("read", "write") if writes else ("read",))
         scope = scope_of(key, header(request.headers, "x-nyima-user-id").strip())
+        request.state.whose = scope
         if writes:
             memories.owe(scope)
         return memories.of(scope)
@@ -175,6 +178,7 @@ class _Counted:
             await self.app(scope, receive, answer)
         finally:
             self.metrics.observe(scope["method"], route_of(scope), status, time.perf_counter() - started)
+            audit(scope, route_of(scope), status)
 
 
 def _answer_errors(app: FastAPI) -> None:
@@ -254,7 +258,13 @@ def _add_pages(app: FastAPI) -> None:
         answer.delete_cookie(COOKIE)
         return answer
 
-    found = [("/login", login, "POST"), ("/logout", logout, "POST"), *talk.routes(), *pages.routes()]
+    found = [
+        ("/login", login, "POST"),
+        ("/logout", logout, "POST"),
+        *talk.routes(),
+        *pages.routes(),
+        *reference.routes(),
+    ]
     for path, function, method in found:
         app.add_route(path, function, methods=[method], include_in_schema=False)
     app.mount("/static", StaticFiles(directory=Path(pages.__file__).parent / "static"))

@@ -19,6 +19,8 @@ __all__ = ["Guard", "JsonLines", "route_of"]
 
 _log = logging.getLogger("nyima.server")
 _SECRET = re.compile(r"nyima-[0-9a-f]{8}-[\w-]+|sk-[\w-]{8,}|(?i:bearer)\s+[^\s\"]+")
+_FILES = ("/v1/", "/api/import", "/api/documents", "/documents")
+_DIGITS = 15
 _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'; media-src 'self' blob:"
@@ -37,11 +39,12 @@ _HEADERS = {
 @dataclass(slots=True)
 class Guard:
     """The outermost layer: refuses foreign hosts (DNS rebinding), foreign pages, and bodies
-    that are large or take longer than ``seconds``, and adds the headers that keep pages apart."""
+    that are large or take longer than ``seconds``, and adds the headers that keep pages apart.
+    ``sizes`` are the bytes of most bodies, and of those that may hold files."""
 
     app: ASGIApp
     hosts: frozenset[str]
-    most: int = 4_194_304
+    sizes: tuple[int, int] = (4_194_304, 67_108_864)
     seconds: float = 60.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,16 +72,17 @@ class Guard:
                 headers.setdefault("cache-control", "no-store")
             await send(message)
 
-        problem = self._problem(Headers(scope=scope))
+        most = self.sizes[scope["path"].startswith(_FILES)]
+        problem = self._problem(Headers(scope=scope), most)
         if problem is not None:
             await respond(request, problem)(scope, receive, answer)
         else:
-            await self.app(scope, self._limited(receive, refused), answer)
+            await self.app(scope, self._limited(receive, refused, most), answer)
         took = round((time.perf_counter() - started) * 1_000, 1)
         told = {"method": scope["method"], "route": route_of(scope), "status": status, "ms": took}
         _log.info("request", extra=told)
 
-    def _problem(self, headers: Headers) -> Problem | None:
+    def _problem(self, headers: Headers, most: int) -> Problem | None:
         host = headers.get("host", "").lower()
         if host not in self.hosts and _bare(host) not in self.hosts:
             return Problem(421, "this address is not served here: start the server with --host-name for it")
@@ -88,11 +92,11 @@ class Guard:
         length = headers.get("content-length", "0")
         if not length.isdigit():
             return Problem(400, "the content-length is no number")
-        if int(length) > self.most:
-            return Problem(413, f"the body has {int(length):,} bytes; the limit is {self.most:,}")
+        if len(length) > _DIGITS or int(length) > most:
+            return Problem(413, f"the body has {length[:_DIGITS]} bytes; the limit is {most:,}")
         return None
 
-    def _limited(self, receive: Receive, refused: list[Problem]) -> Receive:
+    def _limited(self, receive: Receive, refused: list[Problem], most: int) -> Receive:
         size, whole = 0, False
         until = asyncio.get_running_loop().time() + self.seconds
 
@@ -108,8 +112,8 @@ class Guard:
                 raise refused[0] from error
             whole = not message.get("more_body", False)
             size += len(message.get("body", b""))
-            if size > self.most:
-                refused.append(Problem(413, f"the body is larger than the limit of {self.most:,} bytes"))
+            if size > most:
+                refused.append(Problem(413, f"the body is larger than the limit of {most:,} bytes"))
                 raise refused[0]
             return message
 

@@ -63,6 +63,7 @@ class Proxy:
         body = await read_object(request)
         lines = wire.lines(body)
         who = told(key, request.headers, body, trusted=self.trusted)
+        request.state.whose = who.scope  # for the audit
         for id in wire.refers(body):
             self.owned.check(id, who.scope)
         exchange = await self._begin(who, key, wire, body, lines)

@@ -71,7 +71,7 @@ async def sessions(who: Reads, cursor: Cursor = None, limit: Limit = 50) -> Page
     return _page(rows, cursor, limit)
 
 
-@router.get("/sessions/{session}/turns", tags=["turns"])
+@router.get("/sessions/{session:path}/turns", tags=["turns"])
 async def turns(session: str, who: Reads, cursor: Cursor = None, limit: Limit = 100) -> Page:
     """The turns of a session, in order."""
     await _session(who.memory, session)
@@ -79,7 +79,7 @@ async def turns(session: str, who: Reads, cursor: Cursor = None, limit: Limit = 
     return _page(rows, cursor, limit)
 
 
-@router.post("/sessions/{session}/end", tags=["turns"], status_code=204)
+@router.post("/sessions/{session:path}/end", tags=["turns"], status_code=204)
 async def end(session: str, who: Writes) -> None:
     """End a session: summary and profile are made of it."""
     await who.memory.end_session(session)

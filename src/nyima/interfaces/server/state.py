@@ -72,7 +72,9 @@ def caller(request: Request, *scopes: str) -> Caller:
     """Who calls, with these scopes. Raises Problem 403."""
     key: Key = request.state.key
     needs(key, scopes)
-    return Caller(served(request), key, scope_of(key, header(request.headers, "x-nyima-user-id").strip()))
+    whose = scope_of(key, header(request.headers, "x-nyima-user-id").strip())
+    request.state.whose = whose  # for the audit
+    return Caller(served(request), key, whose)
 
 
 async def reader(request: Request) -> Caller:

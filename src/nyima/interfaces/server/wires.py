@@ -97,24 +97,27 @@ def text_in(content: Any) -> str:
 
 
 def messages_of(found: Any, name: str) -> list[dict[str, Any]]:
+    """The messages of a request. Raises Problem 400 for what is no list of some."""
     if not isinstance(found, list) or not found or not all(isinstance(m, dict) for m in found):
         raise Problem(400, f"{name} must be a list of one message or more", param=name)
     return found
 
 
 def role_of(message: Mapping[str, Any]) -> str:
+    """Who says a message; empty for what is no role."""
     role = message.get("role")
     return role if isinstance(role, str) and role in _ROLES else ""
 
 
 def added(content: Any, text: str, kind: str) -> Any:
-    """Content with a text at its end."""
+    """Content with a text at its end; ``kind`` is that of the API's text parts."""
     if isinstance(content, list):
         return [*content, {"type": kind, "text": text}]
     return f"{content}\n\n{text}" if content else text
 
 
 def usage_of(usage: Any, names: tuple[str, str, str]) -> Usage:
+    """What an answer took, by the names that its API gives the counts; nothing beyond belief."""
     if not isinstance(usage, dict):
         return Usage(calls=1)
     prompt, completion, details = (usage.get(n) for n in names)

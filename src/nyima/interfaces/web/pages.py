@@ -317,7 +317,7 @@ def routes() -> list[Route]:
         ("/memories", memories, "GET"), ("/memories/rows", rows, "GET"), ("/memories/{id}", record, "GET"),
         ("/memories/{id}/{what}", change, "POST"), ("/undo", undo, "POST"),
         *((path, function, method) for path, function in both for method in ("GET", "POST")),
-        ("/documents/remove", remove_document, "POST"), ("/sessions", sessions, "GET"), ("/sessions/{id}", session, "GET"),
-        ("/sessions/{id}/forget", session, "POST"), ("/graph", graph, "GET"), ("/graph/{id}", node, "GET"),
+        ("/documents/remove", remove_document, "POST"), ("/sessions", sessions, "GET"), ("/sessions/{id:path}", session, "GET"),
+        ("/sessions/{id:path}/forget", session, "POST"), ("/graph", graph, "GET"), ("/graph/{id}", node, "GET"),
         ("/settings", settings, "GET"), ("/forget-everything", forget_everything, "POST"),
     ]  # fmt: skip

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nyima.bridge import Opening
-from nyima.domain.changes import Add, Change, ChangeRow, Delta, merge
+from nyima.domain.changes import Add, ChangeRow, Delta, merge
 from nyima.domain.conversation import Origin, Role, Session, Turn, as_utc, clean_text
 from nyima.domain.evidence import Budget, Evidence, Query, Recall
 from nyima.domain.memory import (
@@ -32,7 +32,7 @@ from nyima.engines.recipes import Recipe, SourceSpec
 from nyima.engines.sources import Source
 from nyima.engines.strategies.common import Desk
 from nyima.engines.strategies.conditional import passive_note
-from nyima.engines.undo import inverse
+from nyima.engines.undo import last_change
 from nyima.errors import InputError, ModelError, NotFound
 from nyima.hand import Hand, Link
 from nyima.opening import parts_for
@@ -45,7 +45,6 @@ __all__ = ["Explanation", "Memory", "Remembered", "Said"]
 
 _MEANT = 0.45
 _MEANT_SHARE = 0.75
-_WITHOUT_UNDO = frozenset({"history", "forget", ""})
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,21 +369,13 @@ class Memory:
         exact = [e for e in clear if all(w in fold(e.text) or (stems(w) and stems(w) <= stems(e.text)) for w in wanted)]
         return exact or clear
 
-    async def undo(self) -> list[ChangeRow]:
-        """Take back the last change of the memory that was not taken back yet; the lines
-        that were undone. An erase cannot be undone. Raises NotFound when there is none."""
-        rows = await self.store.changes(self.scope)
-        undone = {int(r.reason.rpartition(" ")[2]) for r in rows if r.by == "undo" and r.reason.startswith("undo of")}
-        done = [r for r in rows if r.by not in {*_WITHOUT_UNDO, "undo"} and r.revision not in undone]
-        for revision in sorted({r.revision for r in done}, reverse=True):
-            last = [r for r in done if r.revision == revision]
-            now, changes = self.parts.clock.now(), list[Change]()
-            for row in reversed(last):
-                changes += await inverse(self.store, self.scope, row, now)
-            if changes:  # what was erased since cannot be undone
-                await self.store.commit(self.scope, merge([Delta(tuple(changes), "undo")]))
-                return last
-        raise NotFound("there is no change left to undo")
+    async def undo(self, turn: str | None = None) -> list[ChangeRow]:
+        """Take back the last change of the memory that was not taken back yet, or with ``turn``
+        (the id of the user's) all that was noted of it; the lines that were undone. An erase
+        cannot be undone. Raises NotFound when there is none."""
+        last, changes = await last_change(self.store, self.scope, self.parts.clock.now(), turn)
+        await self.store.commit(self.scope, merge([Delta(tuple(changes), "undo")]))
+        return last
 
     async def close(self) -> None:
         """Close the file and the model."""

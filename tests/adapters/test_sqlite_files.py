@@ -109,7 +109,7 @@ async def test_erased_words_leave_the_file_also_on_old_sqlite(tmp_path: Path) ->
         await store.append(ME, SESSION, [turn(f"t{i}", f"I said {secret}")], delta=delta)
     changes = [Erase(f"n{i}") for i in range(10)] + [Erase(f"t{i}", "turn") for i in range(10)]
     await store.commit(ME, Delta(tuple(changes)))
-    report = await store.scrub(secrets[:10])
+    report = await store.scrub(ME, secrets[:10])
     await store.close()
     content = b"".join(p.read_bytes() for p in tmp_path.iterdir())
     # zebrafish1 is a part of zebrafish10 to 19, which stay

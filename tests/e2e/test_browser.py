@@ -18,7 +18,7 @@ Page = Any
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
 CAT = "Nice to meet Nyima!\n<notes>\nremember: yes\ncat_name: Nyima\n</notes>"
-PAGES = ("/", "/memories", "/profile", "/sessions", "/graph", "/documents", "/settings")
+PAGES = ("/", "/memories", "/profile", "/sessions", "/graph", "/documents", "/settings", "/docs")
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +92,55 @@ def test_a_person_talks_sees_why_corrects_and_forgets(page: Page, desk: Desk) ->
     page.get_by_text("Erased for good.").wait_for()
 
 
+@pytest.mark.req("serve.page")
+def test_undo_under_a_reply_takes_back_what_was_noted_of_it(page: Page, desk: Desk) -> None:
+    log_in(page, desk)
+    desk.stub.reply = "Noted.\n<notes>\nremember: yes\nlocation: Lisbon\n</notes>"
+    say(page, "I live in Lisbon.")
+    desk.stub.reply = "A fine city.\n<notes>\nremember: yes\nlocation: Porto\n</notes>"
+    say(page, "I moved to Porto.")
+    desk.stub.reply = "Good.\n<notes>\nremember: yes\noccupation: baker\n</notes>"
+    say(page, "I work as a baker.")
+    for _ in range(50):  # the jobs of the last message
+        if not desk.look(lambda m: m.store.jobs(m.scope, ("queued", "leased"))):
+            break
+        page.wait_for_timeout(100)
+    page.get_by_role("button", name="Undo").nth(1).click()
+    page.get_by_text("Taken back.").wait_for()
+    kept = desk.look(lambda m: m.profile()).as_dict()
+    assert kept["location"] == ["Lisbon"], "what it took the place of is back"
+    assert kept["occupation"] == ["baker"], "another reply's notes stay"
+    assert page.get_by_role("button", name="Undo").count() == 2
+
+
+@pytest.mark.req("serve.page")
+def test_a_chat_is_there_after_a_reload_and_can_be_gone_on_with(page: Page, desk: Desk) -> None:
+    log_in(page, desk)
+    say(page, "My cat is called Nyima.")
+    page.get_by_role("button", name="New session").click()
+    desk.stub.reply = "Your cat is called Nyima.\n<notes>\nremember: no\n</notes>"
+    say(page, "What is my cat called?")
+    page.reload()
+    api.expect(page.locator("#talk > li")).to_have_count(2)
+    page.get_by_role("button", name="What it used").click()
+    rows = page.locator("details.why li")
+    api.expect(rows.filter(has_text="My cat is called Nyima.").first).to_be_visible()
+    said = rows.filter(has_text="history").first
+    assert said.get_by_role("button", name="Edit").count() == 0, "what was said cannot be changed"
+    page.on("dialog", lambda dialog: dialog.accept("The cat is called Luna."))
+    fact = rows.filter(has=page.get_by_role("button", name="Edit")).first
+    fact.get_by_role("button", name="Edit").click()
+    api.expect(fact).to_contain_text("Luna")
+    page.goto(f"{desk.url}/sessions")
+    page.get_by_role("link", name="Go on").first.click()
+    api.expect(page.locator("#talk > li")).to_have_count(2)
+    say(page, "And how old is she?")
+    assert len({t.session for t in desk.turns() if t.text != "My cat is called Nyima."} - {""}) == 2
+    page.get_by_label("Private chat").check()
+    assert page.locator("#kept").inner_text() == "Nothing that you say here is kept."
+    assert page.url == f"{desk.url}/"
+
+
 def test_a_private_chat_writes_nothing(page: Page, desk: Desk) -> None:
     log_in(page, desk)
     before = desk.look(lambda m: m.store.revision(m.scope))
@@ -129,7 +178,16 @@ def test_facts_documents_graph_and_sessions_have_pages(page: Page, desk: Desk, t
         if page.locator("#drawing svg").count():
             break
         page.wait_for_timeout(100)
-    page.locator("#drawing .node").first.click()
+    shown = "document.querySelector('#drawing svg').viewBox.baseVal.width"
+    whole = page.evaluate(shown)
+    page.get_by_role("button", name="Zoom in").click()
+    assert page.evaluate(shown) < whole
+    page.get_by_role("button", name="Show all").click()
+    assert page.evaluate(shown) == whole
+    page.locator("#drawing .node").first.focus()
+    page.keyboard.press("-")
+    assert page.evaluate(shown) > whole
+    page.keyboard.press(" ")
     page.wait_for_selector("#side .records")
     assert page.locator("#side .records li").count() >= 1, "what was clicked is told"
 

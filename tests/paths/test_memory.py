@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -340,3 +342,32 @@ async def test_what_is_said_after_its_session_ended_begins_another(memory: Memor
     (held,) = await memory.store.sessions(memory.scope, ids=(session,))
     await memory.ingest.end(memory.scope, held, memory.parts.recipe)
     assert (await memory.remember("I moved to Lund.")).turns[0].session != session
+
+
+async def test_a_forget_leaves_the_file_locked_for_other_programs(memory: Memory, db: Path) -> None:
+    """POSIX: a process that closes a file loses all its locks on it, and then the next program
+    that closes the database takes away the log that this one still writes to."""
+    done = await memory.remember("I am allergic to walnuts.")
+    await memory.forget(*done.records)
+    await memory.remember("I live in Porto.")
+    other = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); print(db.execute('select count(*) from turns').fetchone()[0]); db.close()"
+    for number in range(1, 4):
+        run = [sys.executable, "-c", other, str(db)]
+        assert subprocess.run(run, capture_output=True, text=True, check=True).stdout.strip() == str(number)
+        assert db.with_name(db.name + "-wal").exists(), "it is still in use"
+        await memory.remember(f"I like tea number {number}.")
+    assert await memory.store.check() == "ok"
+
+
+async def test_what_another_user_says_too_is_not_counted_as_left(db: Path, embedder: HashEmbedder) -> None:
+    async with (
+        Memory.open(db, user="a", embedder=embedder) as one,
+        Memory.open(db, user="b", embedder=embedder) as other,
+    ):
+        text = 'I am "very" allergic to walnuts, and to hazelnuts.'
+        done = await one.remember(text)
+        await other.remember(text)
+        receipt = await one.forget(*done.records)
+        assert receipt.bytes_found == 0
+        assert (await other.forget(everything=True)).bytes_found == 0
+        assert b"walnuts" not in b"".join(p.read_bytes() for p in db.parent.glob("memory.db*"))

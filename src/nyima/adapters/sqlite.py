@@ -347,12 +347,12 @@ class SqliteStore:
 
     # --- files ---
 
-    async def scrub(self, needles: Sequence[str]) -> Mapping[str, int]:
+    async def scrub(self, scope: Scope, needles: Sequence[str]) -> Mapping[str, int]:
         """Compact the file so that erased bytes are gone, then look for the needles."""
 
         def work() -> Mapping[str, int]:
             sqlite_files.compact(self._db)
-            return sqlite_files.scan(self.path, needles)
+            return sqlite_files.scan(self._db, self.path, self._number(scope), needles)
 
         return await self._run(work)
 

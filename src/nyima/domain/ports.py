@@ -238,9 +238,9 @@ class Store(Protocol):
         """The history of changes after revision ``since``, oldest first."""
         ...
 
-    async def scrub(self, needles: Sequence[str]) -> Mapping[str, int]:
-        """Make erased bytes unreadable in every file of the store, then look for the
-        needles there: ``files_scanned`` and ``bytes_found``."""
+    async def scrub(self, scope: Scope, needles: Sequence[str]) -> Mapping[str, int]:
+        """Make erased bytes unreadable in every file of the store, then look there for the
+        needles that no other scope holds: ``files_scanned`` and ``bytes_found``."""
         ...
 
     async def check(self) -> str:

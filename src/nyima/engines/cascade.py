@@ -198,7 +198,7 @@ class Cascade:
         delta = Delta((*changes, *doomed.restored), "forget")
         await self.store.commit(scope, delta, jobs=doomed.again, events=cleaned)
         jobs_after = len(await self.store.jobs(scope)) - len(doomed.again)
-        report = await self.store.scrub(needles)
+        report = await self.store.scrub(scope, needles)
         return Receipt(
             erased=dict(Counter(r.kind for r in doomed.records.values())),
             rederived=len(doomed.again),
@@ -220,7 +220,7 @@ class Cascade:
             "sessions": len(await self.store.sessions(scope)),
         }
         await self.store.commit(scope, Delta((Erase("*", "scope"),), "forget"))
-        report = await self.store.scrub(needles)
+        report = await self.store.scrub(scope, needles)
         erased = dict(Counter(r.kind for r in doomed.records.values()))
         return Receipt(erased, 0, len(doomed.turns), also, report["files_scanned"], report["bytes_found"])
 

@@ -10,8 +10,33 @@ from nyima.domain.changes import Add, Change, ChangeRow, Retire, Revise
 from nyima.domain.conversation import Scope
 from nyima.domain.memory import Interval
 from nyima.domain.ports import RecordFilter, Store
+from nyima.errors import NotFound
 
-__all__ = ["inverse"]
+__all__ = ["inverse", "last_change"]
+
+_WITHOUT_UNDO = frozenset({"history", "forget", "undo", ""})
+_NOTED = ("fact", "note", "relation")
+
+
+async def last_change(
+    store: Store, scope: Scope, now: datetime, turn: str | None = None
+) -> tuple[list[ChangeRow], list[Change]]:
+    """The last revision that can be undone, with what undoes it; or, with ``turn``, all that
+    was noted of that turn, in however many steps. Raises NotFound where there is none."""
+    rows = await store.changes(scope)
+    undone = {int(r.reason.rpartition(" ")[2]) for r in rows if r.by == "undo" and r.reason.startswith("undo of")}
+    done = [r for r in rows if r.by not in _WITHOUT_UNDO and r.revision not in undone]
+    if turn is not None:
+        noted = await store.records(scope, RecordFilter(kinds=_NOTED, turns=(turn,), retired=True))
+        mine = {r.id for r in noted}
+        steps = [[r for r in done if r.verb in {"add", "revise"} and (r.successor or r.id) in mine]]
+    else:
+        steps = [[r for r in done if r.revision == n] for n in sorted({r.revision for r in done}, reverse=True)]
+    for step in steps:
+        changes = [c for row in reversed(step) for c in await inverse(store, scope, row, now)]
+        if changes:  # what was erased since cannot be undone
+            return step, changes
+    raise NotFound("there is no change left to undo")
 
 
 async def inverse(store: Store, scope: Scope, row: ChangeRow, now: datetime) -> list[Change]:

@@ -7,14 +7,15 @@ from typing import Any
 
 from nyima.adapters.schema import record_to_dict
 from nyima.memory import Memory
+from nyima.pins import pinned
 from nyima.traces import iso
 
 __all__ = ["export_lines"]
 
 
 async def export_lines(memory: Memory) -> list[str]:
-    """A memory as lossless JSON lines: its user, sessions, turns, and records with their
-    history."""
+    """A memory as lossless JSON lines: its user, sessions, turns, records with their history,
+    and which of them are pinned."""
     rows: list[dict[str, Any]] = [{"nyima": 1, "user": memory.scope.user}]
     rows += [
         {"session": {"id": s.id, "started": iso(s.started), "ended": iso(s.ended), "title": s.title}}
@@ -30,4 +31,5 @@ async def export_lines(memory: Memory) -> list[str]:
         for t in await memory.turns()
     ]  # fmt: skip
     rows += [{"record": record_to_dict(r)} for r in await memory.records(retired=True)]
+    rows += [{"pin": r.id} for r in await pinned(memory)]
     return [json.dumps(row, ensure_ascii=False) for row in rows]

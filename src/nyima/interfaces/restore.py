@@ -13,6 +13,7 @@ from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Origin, Role, Session, Turn, as_utc, clean_text
 from nyima.errors import InputError
 from nyima.memory import Memory
+from nyima.pins import pin, pinned
 
 __all__ = ["is_export", "read_export", "restore"]
 
@@ -63,6 +64,7 @@ async def restore(memory: Memory, lines: Sequence[str], name: str) -> dict[str, 
     sessions: dict[str, Session] = {}
     turns: dict[str, list[Turn]] = {}
     records: list[Add] = []
+    pins: list[str] = []
     for number, line in enumerate(lines, 1):
         try:
             row: dict[str, Any] = json.loads(line)
@@ -74,8 +76,13 @@ async def restore(memory: Memory, lines: Sequence[str], name: str) -> dict[str, 
                 turns.setdefault(turn.session, []).append(turn)
             elif "record" in row:
                 records.append(Add(record_from_dict(row["record"])))
+            elif "pin" in row:
+                pins.append(_text(row["pin"]))
         except (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError) as error:
             raise InputError(f"{name}, line {number}: {error!r}: export it again") from error
+    unknown = sorted(set(pins) - {a.record.id for a in records})
+    if unknown:
+        raise InputError(f"{name}: the record {unknown[0]!r} of a pin is missing: export it again")
     missing = sorted(turns.keys() - sessions.keys())
     if missing:
         raise InputError(f"{name}: session {missing[0]!r} of a turn is missing: export it again")
@@ -83,6 +90,10 @@ async def restore(memory: Memory, lines: Sequence[str], name: str) -> dict[str, 
     for id, said in turns.items():
         await memory.store.append(memory.scope, sessions[id], said)
     await memory.store.commit(memory.scope, Delta(tuple(records), "import"))
+    held = {r.id for r in await pinned(memory)}
+    for id in pins:
+        if id not in held:
+            await pin(memory, id)
     await memory.ingest.index(memory.scope)
     new = len(await memory.turns()) - before
     count = sum(map(len, turns.values()))

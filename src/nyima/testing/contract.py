@@ -308,7 +308,7 @@ class StoreContract:
         await store.log(ME, Event("v1", "recall", T0, ("n1",), {"q": secret}))
         await store.commit(ME, Delta((Retire("n1", T0, secret),)))
         await store.commit(ME, Delta((Erase("n1"), Erase("t1", "turn"), Erase("s1", "session"))))
-        report = await store.scrub([secret])
+        report = await store.scrub(ME, [secret])
         assert report["bytes_found"] == 0
         assert await store.records(ME, RecordFilter(retired=True)) == []
         assert await store.turns(ME) == []

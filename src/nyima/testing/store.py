@@ -282,8 +282,8 @@ class MemoryStore:
     async def changes(self, scope: Scope, *, since: int = 0) -> list[ChangeRow]:
         return [c for c in self._of(scope).changes if c.revision > since]
 
-    async def scrub(self, needles: Sequence[str]) -> Mapping[str, int]:
-        del needles
+    async def scrub(self, scope: Scope, needles: Sequence[str]) -> Mapping[str, int]:
+        del scope, needles
         return {"files_scanned": 0, "bytes_found": 0}
 
     async def check(self) -> str:

@@ -199,9 +199,9 @@ async def _row(request: Request, memory: Memory, found: MemoryRecord) -> Respons
 
 
 async def undo(request: Request) -> Response:
-    """Take back the last change."""
-    who = _writes(request)
-    done = await who.memory.undo()
+    """Take back the last change, or what was noted of one message."""
+    who, form = _writes(request), await _form(request)
+    done = await who.memory.undo(form.values.get("turn") or None)
     who.owe()
     return HTMLResponse(f"{len(done)} changes were taken back.")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from nyima.assistant import Assistant
 from nyima.domain.conversation import Role
@@ -89,11 +89,27 @@ async def _done(nyima: Assistant, given: ChatIn) -> dict[str, Any]:
     assert answer is not None
     shown = set(answer.recall.shown)
     used = [evidence_to_dict(e) for e in answer.recall.kept if e.record.id in shown]
-    noted = [list(f) for f in answer.notes.facts]
+    noted = [] if given.private else [list(f) for f in answer.notes.facts]
+    said = "" if given.private else await _said(nyima)
     return {
-        "done": True, "session": nyima.session, "turn": answer.turn, "used": used, "noted": noted,
+        "done": True, "session": nyima.session, "turn": answer.turn, "said": said, "used": used, "noted": noted,
         "private": given.private, "ms": round(1_000 * answer.seconds.get("total", 0.0)),
     }  # fmt: skip
+
+
+async def _said(nyima: Assistant) -> str:
+    """The id of the user's last turn."""
+    turns = await nyima.memory.turns(nyima.session) if nyima.session else []
+    return next((t.id for t in reversed(turns) if t.role is Role.USER), "")
+
+
+async def used(request: Request) -> Response:
+    """What an earlier reply used, as far as it is still there."""
+    memory = caller(request, "read").memory
+    turn = request.query_params.get("turn", "")
+    trace = (await memory.explain(turn)).trace if turn else None
+    shown = set(trace["shown"]) if trace is not None else set[str]()
+    return JSONResponse({"used": [e for e in trace["kept"] if e["id"] in shown] if trace is not None else []})
 
 
 async def end(request: Request) -> Response:
@@ -108,4 +124,4 @@ async def end(request: Request) -> Response:
 
 def routes() -> list[Route]:
     """Path, function, method."""
-    return [("/", page, "GET"), ("/chat", say, "POST"), ("/chat/end", end, "POST")]
+    return [("/", page, "GET"), ("/chat", say, "POST"), ("/chat/used", used, "GET"), ("/chat/end", end, "POST")]

@@ -2,6 +2,7 @@
 import { headers, tell } from "./page.js";
 const talk = document.getElementById("talk"), form = document.getElementById("say"), text = document.getElementById("text");
 const hidden = document.getElementById("private"), before = [];
+const REVISED = ["fact", "note", "relation", "summary"];  // what was said word for word can be forgotten, not changed
 
 function made(tag, kind, content) {
   const found = document.createElement(tag);
@@ -19,37 +20,70 @@ function line(role, who, content) {
   return body;
 }
 
-async function act(button, path, body) {
+async function act(path, body) {
   const answer = await fetch(path, { method: "POST", headers, body: new URLSearchParams(body) });
   tell(answer.ok ? "Done." : (await answer.json()).detail);
-  if (answer.ok) button.closest("li").classList.add("gone");
+  return answer.ok;
+}
+
+function evidence(used, hidden) {
+  const row = made("li", "", `${used.score.toFixed(2)} ${used.source}: `), said = made("span", "said", used.text.slice(0, 300));
+  row.append(said, made("span", "quiet", ` ${used.at.slice(0, 10)}${used.superseded ? ", no longer true" : ""} `));
+  if (hidden) return row;
+  const edit = made("button", "", "Edit"), forget = made("button", "danger", "Forget");
+  edit.addEventListener("click", async () => {
+    const now = prompt("What should it say?", used.text);
+    if (!now || !await act(`/memories/${encodeURIComponent(used.id)}/revise`, { text: now })) return;
+    said.textContent = now;
+    edit.remove(); forget.remove();
+    row.append(made("em", "quiet", "corrected"));
+  });
+  forget.addEventListener("click", async () => {
+    if (!confirm("Erase it for good?") || !await act(`/memories/${encodeURIComponent(used.id)}/forget`, {})) return;
+    row.replaceChildren(made("em", "quiet", "Erased for good."));
+  });
+  if (REVISED.includes(used.kind)) row.append(edit);
+  row.append(forget);
+  return row;
+}
+
+function usedBox(list, hidden) {
+  const box = made("details", "why"), rows = made("ul");
+  box.append(made("summary", "", `What it used (${list.length})`), rows);
+  rows.append(...list.map(used => evidence(used, hidden)));
+  return box;
 }
 
 function why(item, done) {
   if (done.noted.length) {
     const chip = made("p", "why", `Noted: ${done.noted.map(([k, v]) => `${k.replaceAll("_", " ")} = ${v}`).join(", ")} `);
     const undo = made("button", "", "Undo");
-    undo.addEventListener("click", async () => tell((await fetch("/undo", { method: "POST", headers })).ok ? "Taken back." : "There is nothing to take back yet."));
+    undo.addEventListener("click", async () => {
+      const answer = await fetch("/undo", { method: "POST", headers, body: new URLSearchParams({ turn: done.said }) });
+      if (answer.ok) { undo.remove(); chip.classList.add("gone"); }
+      tell(answer.ok ? "Taken back." : "There is nothing of it to take back.");
+    });
     chip.append(undo);
     item.append(chip);
   }
-  if (!done.used.length) return;
-  const box = made("details", "why");
-  box.append(made("summary", "", `What it used (${done.used.length})`));
-  const list = made("ul");
-  for (const used of done.used) {
-    const row = made("li", "", `${used.score.toFixed(2)} ${used.source}: ${used.text.slice(0, 300)} `);
-    row.append(made("span", "quiet", `${used.at.slice(0, 10)}${used.superseded ? ", no longer true" : ""} `));
-    if (!done.private) {
-      const edit = made("button", "", "Edit"), forget = made("button", "danger", "Forget");
-      edit.addEventListener("click", () => { const now = prompt("What should it say?", used.text); if (now) act(edit, `/memories/${used.id}/revise`, { text: now }); });
-      forget.addEventListener("click", () => { if (confirm("Erase it for good?")) act(forget, `/memories/${used.id}/forget`, {}); });
-      row.append(edit, forget);
-    }
-    list.append(row);
-  }
-  box.append(list);
-  item.append(box);
+  if (done.used.length) item.append(usedBox(done.used, done.private));
+}
+
+for (const item of talk.querySelectorAll("li.assistant[data-turn]")) {
+  const ask = made("button", "why", "What it used");
+  ask.addEventListener("click", async () => {
+    const answer = await fetch(`/chat/used?turn=${encodeURIComponent(item.dataset.turn)}`);
+    const list = answer.ok ? (await answer.json()).used : [];
+    const box = list.length ? usedBox(list, false) : made("p", "why quiet", "Nothing that is still there.");
+    box.open = true;
+    ask.replaceWith(box);
+  });
+  item.append(ask);
+}
+
+function at(shown, session) {  // the address goes on with this conversation when the page is loaded again
+  talk.dataset.session = session;
+  history.replaceState(null, "", shown ? `/?session=${encodeURIComponent(shown)}` : "/");
 }
 
 async function say(message) {
@@ -70,7 +104,7 @@ async function say(message) {
       const data = JSON.parse(event.slice(6));
       if (data.delta) { shown += data.delta; body.textContent = shown; }
       if (data.error) body.textContent = `${shown} ${data.error}`.trim();
-      if (data.done) { talk.dataset.session = data.session; why(body.parentElement, data); }
+      if (data.done) { at(data.private ? "" : data.session, data.session); why(body.parentElement, data); }
     }
   }
   if (hidden.checked) before.push({ text: message, role: "user" }, { text: shown, role: "assistant" });
@@ -84,13 +118,16 @@ form.addEventListener("submit", async event => {
   text.value = "";
   const button = form.querySelector("button");
   button.disabled = true;
-  try { await say(message); } catch (error) { tell(`The connection broke off (${error.message}); what you said is kept.`); }
+  try { await say(message); } catch (error) { tell(`The connection broke off (${error.message})${hidden.checked ? "" : "; what you said is kept"}.`); }
   button.disabled = false;
   text.focus();
 });
 text.addEventListener("keydown", event => { if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); form.requestSubmit(); } });
 document.getElementById("fresh").addEventListener("click", async () => {
   if (talk.dataset.session && !hidden.checked) await fetch("/chat/end", { method: "POST", headers, body: new URLSearchParams({ session: talk.dataset.session }) });
-  talk.dataset.session = ""; talk.replaceChildren(); before.length = 0; text.focus();
+  at("", ""); talk.replaceChildren(); before.length = 0; text.focus();
 });
-hidden.addEventListener("change", () => { talk.dataset.session = ""; talk.replaceChildren(); before.length = 0; });
+hidden.addEventListener("change", () => {
+  document.getElementById("kept").textContent = hidden.checked ? "Nothing that you say here is kept." : "What you say here is remembered.";
+  at("", ""); talk.replaceChildren(); before.length = 0;
+});

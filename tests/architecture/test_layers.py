@@ -26,7 +26,7 @@ BROAD = {
     "engines/ingest.py": 1,  # the job runner: any failure stays with its job
     "engines/sources.py": 1,  # the source runner: any failure stays with its source
 }
-ENVIRONMENT = {"app.py"}
+ENVIRONMENT = {"app.py", "silent.py"}  # silent.py writes it, for libraries that read it
 
 
 def layer(name: str) -> str:

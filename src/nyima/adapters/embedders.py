@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nyima.adapters.openai_chat import Endpoint, translated
+from nyima.adapters.silent import no_telemetry
 from nyima.domain.ports import Vector
 from nyima.errors import ModelRefused, PackError
 
@@ -53,6 +54,7 @@ class OnnxEmbedder:
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._embed, list(texts))
 
     def _load(self) -> tuple[tokenizers.Tokenizer, onnxruntime.InferenceSession, list[str]]:
+        no_telemetry()
         try:
             import onnxruntime
             import tokenizers

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nyima.adapters.silent import no_telemetry
 from nyima.errors import PackError
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class OnnxPairScorer:
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._score, list(pairs))
 
     def _load(self) -> tuple[tokenizers.Tokenizer, onnxruntime.InferenceSession]:
+        no_telemetry()
         try:
             import onnxruntime
             import tokenizers

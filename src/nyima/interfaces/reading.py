@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from nyima.adapters.silent import no_telemetry
 from nyima.domain.conversation import Origin
 from nyima.errors import ConfigError, InputError
 from nyima.memory import Said
@@ -50,6 +51,7 @@ def _paragraphs(file: Path) -> list[str]:
 def read_image(path: Path) -> list[str]:
     """The lines that OCR reads in a picture, from top to bottom. Raises InputError for what
     is no picture, ConfigError when the package is missing."""
+    no_telemetry()
     try:
         from rapidocr import RapidOCR
         from rapidocr.utils.load_image import LoadImageError

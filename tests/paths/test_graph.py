@@ -11,6 +11,7 @@ import pytest
 from nyima.domain.conversation import Origin
 from nyima.domain.evidence import Budget
 from nyima.domain.memory import Entity, Relation
+from nyima.domain.ports import Event
 from nyima.errors import InputError, NotFound
 from nyima.graph import entity_named, history_of, neighbourhood
 from nyima.hand import Link
@@ -278,3 +279,22 @@ async def test_a_merge_leaves_one_value_where_one_holds(graph: Memory) -> None:
     await tell(graph, "My brother lives in Faro.", "Rui lives in Braga.")
     await graph.merge((await entity_named(graph, "user's brother")).id, (await entity_named(graph, "Rui")).id)
     assert {(label, tail) for _, label, tail in await triples(graph) if label == "location"} == {("location", "Braga")}
+
+
+async def test_a_question_about_another_town_moves_nobody(graph: Memory) -> None:
+    await tell(graph, "I live in Porto.")
+    (asked,) = (await graph.remember([Said("What is the weather in Paris?")], session="s")).turns
+    body = {"turn": asked.id, "remember": False, "facts": [["city", "Paris"], ["weather", "unknown"]]}
+    await graph.store.log(graph.scope, Event(f"notes-{asked.id}", "notes", asked.at, (asked.id,), body))
+    await graph.drain()
+    assert await triples(graph) == {("user", "location", "Porto")}
+
+
+async def test_where_somebody_lives_with_a_cat_is_a_place_and_her_name_is_the_cats(graph: Memory) -> None:
+    await tell(
+        graph, "I'm Karen, I live in Moab with my cat.", "Her name is Luna and she is eleven.", "I moved to Porto."
+    )
+    now = await triples(graph)
+    assert ("user", "location", "Porto") in now
+    assert ("user's cat", "name", "Luna") in now or ("user", "cat", "Luna") in now
+    assert not [t for t in now if t[0].startswith("Karen") or "with" in t[2]]

@@ -94,6 +94,7 @@ _HABIT = re.compile(
     re.IGNORECASE,
 )
 _FOR = re.compile(r"^(.{2,60}?) for ((?:my|our|the|his|her|[A-Z]\w+'s) [\w' ]{2,40}|[A-Z]\w+)$")
+_TOGETHER = re.compile(r"^(.+?)(?:,? together)? with ((?:my|our) [\w -]+)$", re.IGNORECASE)
 _CALLED = re.compile(
     r"^(.{2,60}?),? (?:which is |who is |that is )?(?:called|named|by the name of) (.{2,60})$", re.IGNORECASE
 )
@@ -286,6 +287,11 @@ def _placed_by(base: Statement, subject: str, verb: str, found: tuple[str, str, 
     """``my gym moved to Hill Road``, ``I go to the gym on Hill Road``, ``I have a Pixel phone``."""
     label, preposition, tail = found
     moment = base.moment
+    together = _TOGETHER.match(tail) if label == "location" else None
+    if together:  # "I live in Moab with my cat": a place, and who is there too
+        with_whom = replace(base, head=subject, label="live_with", tail=together[2])
+        alone = _placed_by(base, subject, verb, (label, preposition, together[1]))
+        return [*(alone or _objects(base, subject, verb, label, together[1])), with_whom]
     if label == "location" and verb == "move":
         place = value_of(without_moment(tail, moment))
         if not preposition and moment is None:

@@ -103,7 +103,11 @@ def possessive(subject: str) -> str:
 
 
 def owned(subject: str) -> tuple[str, str | None]:
-    """``my dog's name`` → (my dog, name); ``my dog`` → (user, dog); ``Ana's car`` → (Ana, car)."""
+    """``my dog's name`` → (my dog, name); ``my dog`` → (user, dog); ``Ana's car`` → (Ana, car);
+    ``her name`` → (her, name)."""
+    match = re.match(r"^(his|her) (name|age|birthday|job|breed)$", subject, re.IGNORECASE)
+    if match:
+        return match[1].lower(), match[2].lower()
     match = re.match(r"^(.+?)'s? ([\w -]+)$", subject) if "'" in subject else None
     if match:
         return match[1], match[2]

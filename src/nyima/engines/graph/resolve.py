@@ -221,9 +221,22 @@ class Nodes:
                 entity is not None
                 and (is_person(entity.name) or entity.name.endswith(("dog", "cat"))) == (word in _PERSONAL)
                 and not entity.name[:1].isdigit()
+                and not await self._is_nobody_else(entity)
             ):
                 return entity
         return None
+
+    async def _is_nobody_else(self, entity: Entity) -> bool:
+        """Whether it is a name of the user's, or a place: "she" is somebody else."""
+        where = RecordFilter(kinds=("relation",), turns=(entity.id,), at=self.turn.at)
+        links = await self.store.records(self.scope, where)
+        mine = {"is", "name", "called", *_ALIASING}
+        return any(
+            isinstance(r, Relation)
+            and r.tail == entity.id
+            and (r.label == "location" or (r.head == ME and r.label in mine))
+            for r in links
+        )
 
     async def _root(self, entity: Entity) -> Entity:
         """The entity that a name belongs to, and what it was merged into."""

@@ -89,13 +89,16 @@ class GraphWriter:
 
     async def _noted(self, scope: Scope, turn: Turn, said: str, found: list[Statement]) -> list[Statement]:
         """What the model noted about the turn and the rules did not see: facts first, then
-        the sentences of the note."""
-        facts = [
-            tuple(pair)
+        the sentences of the note. Of a turn that is not worth remembering, such as a question
+        about another town's weather, nothing."""
+        noted = [
+            event
             for kind in ("notes", "facts")
             for event in (await notes_of(self.desk.store, scope, [turn], kind)).values()
-            for pair in event.body["facts"]
         ]
+        if any(event.body.get("remember") is False for event in noted):
+            return []
+        facts = [tuple(pair) for event in noted for pair in event.body["facts"]]
         told = fold(" ".join(s.note + " " + s.tail for s in found if s.label != "note"))
         more = [
             from_fact(p.key, p.value, turn.text)

@@ -371,3 +371,36 @@ async def test_what_another_user_says_too_is_not_counted_as_left(db: Path, embed
         assert receipt.bytes_found == 0
         assert (await other.forget(everything=True)).bytes_found == 0
         assert b"walnuts" not in b"".join(p.read_bytes() for p in db.parent.glob("memory.db*"))
+
+
+async def test_forgetting_takes_the_replies_of_other_sessions_that_tell_it(db: Path, embedder: HashEmbedder) -> None:
+    async with Memory.open(db, recipe="graph", embedder=embedder) as memory:
+        told = await memory.remember(
+            [Said("My cat is called Luna."), Said("What a name!", Role.ASSISTANT)], session="a"
+        )
+        await memory.remember([Said("I live in Porto.")], session="a")
+        later = [
+            Said("What is my cat called?"), Said("Your cat is called Luna.", Role.ASSISTANT),
+            Said("And where do I live?"), Said("You live in Porto, and lunar nights are bright.", Role.ASSISTANT),
+        ]  # fmt: skip
+        await memory.remember(later, session="b")
+        await memory.drain()
+        episode = next(r for r in told.records if r.startswith("e-"))
+        receipt = await memory.forget(episode)
+        assert receipt.bytes_found == 0
+        assert [t.text for t in await memory.turns()] == [
+            "What a name!", "I live in Porto.", "What is my cat called?", "And where do I live?",
+            "You live in Porto, and lunar nights are bright.",
+        ]  # fmt: skip
+        assert b"Luna." not in b"".join(p.read_bytes() for p in db.parent.glob("memory.db*"))
+
+
+async def test_what_the_user_says_elsewhere_is_left_in_replies(db: Path, embedder: HashEmbedder) -> None:
+    async with Memory.open(db, recipe="graph", embedder=embedder) as memory:
+        first = await memory.remember("I live in Porto.", session="a")
+        await memory.remember(
+            [Said("The trains of Porto are late."), Said("Porto is so.", Role.ASSISTANT)], session="b"
+        )
+        await memory.drain()
+        await memory.forget(*first.records)
+        assert [t.text for t in await memory.turns()] == ["The trains of Porto are late.", "Porto is so."]

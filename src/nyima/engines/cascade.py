@@ -14,7 +14,7 @@ from nyima.domain.ports import Clock, Job, RecordFilter, Store
 from nyima.domain.roles import Written
 from nyima.domain.text import fold, sentences
 from nyima.engines.labels import base_id, mentions, says_the_same, values_of
-from nyima.engines.needles import needles_of, quoted_in, repeats, traces_of
+from nyima.engines.needles import needles_of, quoted_in, repeats, telling, traces_of
 from nyima.engines.strategies.common import follow_up
 
 __all__ = ["Cascade", "Receipt"]
@@ -186,6 +186,9 @@ class Cascade:
         for session in sessions:
             found += await self.store.turns(scope, session=session)
         await self._add_turns(scope, doomed, found)
+        linked = await self._linked(scope, _Doomed(dict(doomed.turns), dict(doomed.records)))
+        told = await telling(self.store, scope, doomed.turns, [*doomed.records.values(), *linked])
+        doomed.turns |= {t.id: t for t in told}
         await self._derived(scope, doomed)
         needles = await needles_of(self.store, scope, doomed.turns, doomed.records)
         changes: list[Change] = [Erase(id) for id in doomed.records]

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from nyima.domain.conversation import Scope, Turn
-from nyima.domain.memory import MemoryRecord, ProfileFact
+from nyima.domain.conversation import Role, Scope, Turn
+from nyima.domain.memory import Entity, MemoryRecord, ProfileFact
 from nyima.domain.ports import Event, RecordFilter, Store
-from nyima.domain.text import content_words, fold, sentences
+from nyima.domain.text import content_words, fold, sentences, words
 
-__all__ = ["Needles", "needles_of", "quoted_in", "repeats", "traces_of"]
+__all__ = ["Needles", "needles_of", "quoted_in", "repeats", "telling", "traces_of"]
 
 _NEEDLE = 24
 _LEAST_VALUE = 5
+_LEAST_TOLD = 3
 _FEW = 50
 _BEGIN = 8
 
@@ -99,6 +100,25 @@ async def traces_of(store: Store, scope: Scope, refs: Collection[str]) -> list[E
         return [e for e in await store.events(scope, "recall") if not wanted.isdisjoint(e.refs)]
     found = {e.id: e for ref in sorted(refs) for e in await store.events(scope, "recall", ref=ref)}
     return list(found.values())
+
+
+async def telling(store: Store, scope: Scope, gone: Mapping[str, Turn], records: Iterable[MemoryRecord]) -> list[Turn]:
+    """The replies that tell a value of what goes, such as a name or a place, which the user
+    says nowhere else; also in sessions that have no trace of where they had it from."""
+    turns = await store.turns(scope)
+    stays = " ".join(_spaced(t.text) for t in turns if t.role is Role.USER and t.id not in gone)
+    values = {r.value if isinstance(r, ProfileFact) else r.name for r in records if isinstance(r, ProfileFact | Entity)}
+    sought = {s for v in values if len(v) >= _LEAST_TOLD and content_words(v) and (s := _spaced(v)) not in stays}
+    since = min((t.at for t in gone.values()), default=None)
+    if not sought or since is None:
+        return []
+    later = [t for t in turns if t.role is Role.ASSISTANT and t.id not in gone and t.at >= since]
+    return [t for t in later if any(s in _spaced(t.text) for s in sought)]
+
+
+def _spaced(text: str) -> str:
+    """The words of a text, each between spaces, so that one is not found within another."""
+    return f" {' '.join(words(text))} "
 
 
 def repeats(reply: str, said: str) -> bool:

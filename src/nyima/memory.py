@@ -32,7 +32,7 @@ from nyima.engines.recipes import Recipe, SourceSpec
 from nyima.engines.sources import Source
 from nyima.engines.strategies.common import Desk
 from nyima.engines.strategies.conditional import passive_note
-from nyima.engines.undo import last_change
+from nyima.engines.undo import last_change, withdrawn
 from nyima.errors import InputError, ModelError, NotFound
 from nyima.hand import Hand, Link
 from nyima.opening import parts_for
@@ -371,10 +371,14 @@ class Memory:
 
     async def undo(self, turn: str | None = None) -> list[ChangeRow]:
         """Take back the last change of the memory that was not taken back yet, or with ``turn``
-        (the id of the user's) all that was noted of it; the lines that were undone. An erase
-        cannot be undone. Raises NotFound when there is none."""
+        (the id of the user's) all that was noted of it, also what would still be made of the
+        notes; the lines that were undone. An erase cannot be undone. Raises NotFound when
+        there is none."""
         last, changes = await last_change(self.store, self.scope, self.parts.clock.now(), turn)
-        await self.store.commit(self.scope, merge([Delta(tuple(changes), "undo")]))
+        gone, empty = await withdrawn(self.store, self.scope, turn) if turn is not None else ([], [])
+        if not (changes or gone):
+            raise NotFound("there is no change left to undo")
+        await self.store.commit(self.scope, merge([Delta((*changes, *gone), "undo")]), events=empty)
         return last
 
     async def close(self) -> None:

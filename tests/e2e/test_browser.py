@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from interfaces.server.conftest import Desk, desk_at
+from nyima.memory import Memory
 from nyima.testing.upstream import StubUpstream
 
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -107,17 +108,22 @@ def test_undo_under_a_reply_takes_back_what_was_noted_of_it(page: Page, desk: De
         page.wait_for_timeout(100)
     page.get_by_role("button", name="Undo").nth(1).click()
     page.get_by_text("Taken back.").wait_for()
-    kept = desk.look(lambda m: m.profile()).as_dict()
-    assert kept["location"] == ["Lisbon"], "what it took the place of is back"
-    assert kept["occupation"] == ["baker"], "another reply's notes stay"
     assert page.get_by_role("button", name="Undo").count() == 2
+
+    async def kept(memory: Memory) -> tuple[list[list[list[str]]], list[str]]:
+        noted = [e.body["facts"] for e in reversed(await memory.store.events(memory.scope, "notes"))]
+        return noted, [r.text for r in await memory.records(kinds=("relation",))]
+
+    noted, relations = desk.look(kept)
+    assert sorted(noted) == [[], [["location", "Lisbon"]], [["occupation", "baker"]]], "other replies' notes stay"
+    assert "Lisbon" in str(relations), "what it took the place of is back"
+    assert "Porto" not in str(relations)
 
 
 @pytest.mark.req("serve.page")
 def test_a_chat_is_there_after_a_reload_and_can_be_gone_on_with(page: Page, desk: Desk) -> None:
+    desk.look(lambda m: m.remember("My cat is called Nyima."))
     log_in(page, desk)
-    say(page, "My cat is called Nyima.")
-    page.get_by_role("button", name="New session").click()
     desk.stub.reply = "Your cat is called Nyima.\n<notes>\nremember: no\n</notes>"
     say(page, "What is my cat called?")
     page.reload()
@@ -130,12 +136,12 @@ def test_a_chat_is_there_after_a_reload_and_can_be_gone_on_with(page: Page, desk
     page.on("dialog", lambda dialog: dialog.accept("The cat is called Luna."))
     fact = rows.filter(has=page.get_by_role("button", name="Edit")).first
     fact.get_by_role("button", name="Edit").click()
-    api.expect(fact).to_contain_text("Luna")
+    api.expect(rows.filter(has_text="Luna").first).to_contain_text("corrected")
     page.goto(f"{desk.url}/sessions")
     page.get_by_role("link", name="Go on").first.click()
     api.expect(page.locator("#talk > li")).to_have_count(2)
     say(page, "And how old is she?")
-    assert len({t.session for t in desk.turns() if t.text != "My cat is called Nyima."} - {""}) == 2
+    assert len({t.session for t in desk.turns() if "cat is called" not in t.text}) == 1
     page.get_by_label("Private chat").check()
     assert page.locator("#kept").inner_text() == "Nothing that you say here is kept."
     assert page.url == f"{desk.url}/"

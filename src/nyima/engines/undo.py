@@ -6,23 +6,30 @@ import uuid
 from dataclasses import replace
 from datetime import datetime
 
-from nyima.domain.changes import Add, Change, ChangeRow, Retire, Revise
+from nyima.domain.changes import Add, Change, ChangeRow, Erase, Retire, Revise
 from nyima.domain.conversation import Scope
 from nyima.domain.memory import Interval
-from nyima.domain.ports import RecordFilter, Store
-from nyima.errors import NotFound
+from nyima.domain.ports import Event, RecordFilter, Store
 
-__all__ = ["inverse", "last_change"]
+__all__ = ["inverse", "last_change", "withdrawn"]
 
 _WITHOUT_UNDO = frozenset({"history", "forget", "undo", ""})
 _NOTED = ("fact", "note", "relation")
+
+
+async def withdrawn(store: Store, scope: Scope, turn: str) -> tuple[list[Change], list[Event]]:
+    """The notes of a turn leave the journal, and what takes their place says that nothing of it
+    is to be kept: what is made of notes later is made without them."""
+    found = [e for kind in ("notes", "facts") for e in await store.events(scope, kind, ref=turn) if e.body.get("facts")]
+    empty = [replace(e, id=f"{e.id}-undone", body={**e.body, "facts": [], "remember": False}) for e in found]
+    return [Erase(e.id, "event") for e in found], empty
 
 
 async def last_change(
     store: Store, scope: Scope, now: datetime, turn: str | None = None
 ) -> tuple[list[ChangeRow], list[Change]]:
     """The last revision that can be undone, with what undoes it; or, with ``turn``, all that
-    was noted of that turn, in however many steps. Raises NotFound where there is none."""
+    was made of what was noted of that turn, in however many steps; empty where there is none."""
     rows = await store.changes(scope)
     undone = {int(r.reason.rpartition(" ")[2]) for r in rows if r.by == "undo" and r.reason.startswith("undo of")}
     done = [r for r in rows if r.by not in _WITHOUT_UNDO and r.revision not in undone]
@@ -36,7 +43,7 @@ async def last_change(
         changes = [c for row in reversed(step) for c in await inverse(store, scope, row, now)]
         if changes:  # what was erased since cannot be undone
             return step, changes
-    raise NotFound("there is no change left to undo")
+    return [], []
 
 
 async def inverse(store: Store, scope: Scope, row: ChangeRow, now: datetime) -> list[Change]:

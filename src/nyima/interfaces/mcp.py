@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 from nyima import __version__
 from nyima.domain.evidence import Budget, Evidence
 from nyima.domain.memory import MemoryRecord
-from nyima.errors import NyimaError
+from nyima.errors import NotFound, NyimaError
 from nyima.interfaces.server.problems import Problem
 from nyima.memory import Memory
 from nyima.traces import iso, receipt_to_dict
@@ -194,15 +194,24 @@ def _add_writing(server: MCPServer, lends: Lends) -> None:
     @_tool(server, "Update a memory", _CHANGES)
     async def update_memory(id: Id, text: Words) -> Remembered:
         """Give a memory another text or value. The old one stays in its history."""
-        return _record(await lends(_REQUEST.get(), True).revise(id, text))
+        memory = lends(_REQUEST.get(), True)
+        return _record(await memory.revise((await _whole(memory, id)).id, text))
 
     @_tool(server, "Forget a memory", _ERASES)
     async def delete_memory(id: Id) -> Receipt:
         """Erase a memory for good, with what it came from and all that was made of it. Ask
         the user first."""
         memory = lends(_REQUEST.get(), True)
-        receipt = receipt_to_dict(await memory.forget((await memory.record(id)).id))
+        receipt = receipt_to_dict(await memory.forget((await _whole(memory, id)).id))
         return Receipt(**{k: receipt[k] for k in ("erased", "turns", "rederived", "bytes_found")})
+
+
+async def _whole(memory: Memory, id: str) -> MemoryRecord:
+    """What is to be changed, by its whole id: a model may have cut it. Raises NotFound."""
+    found = await memory.record(id)
+    if found.id != id:
+        raise NotFound(f"there is no memory {id!r}: give the whole id, as search_memories has it")
+    return found
 
 
 def _add_connector(server: MCPServer, lends: Lends) -> None:

@@ -105,7 +105,11 @@ async def converse(
     late: deque[bytes] = deque(maxlen=_KEPT_FRAMES)
     async for samples in utterances(_with(late, air.frames()), detector):
         ended = time.perf_counter()
-        text = await ears.hear(samples, await _names(nyima))
+        try:
+            text = await ears.hear(samples, await _names(nyima))
+        except ModelError as error:
+            show("note", f"that could not be heard: {error}")
+            continue
         if not text:
             continue
         show("you", text)

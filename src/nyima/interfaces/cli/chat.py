@@ -239,8 +239,10 @@ async def _command(talk: _Talk, line: str) -> None:
             out.print(f"recipe: {talk.assistant.recipe.about}")
         case "/good" | "/bad" | "/correct":
             out.print(await feedback(talk.assistant, name, rest))
-        case _:
+        case "/help":
             out.print(_HELP, markup=False)
+        case _:
+            out.print(f"there is no command {name}: /help lists them, and `goodbye` or Ctrl-D ends", markup=False)
 
 
 class _Waiting:

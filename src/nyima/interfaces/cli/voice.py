@@ -54,10 +54,12 @@ async def voice(
 
     async with Assistant.open(settings.db, user=settings.user, model=model or None) as nyima:
         talk = converse(nyima, heard, said, air, SileroDetector(), show)
-        with contextlib.closing(air):
-            rows = [_row(turn) async for turn in talk]
-        await nyima.end_session()
-        await nyima.drain()
+        try:
+            with contextlib.closing(air):
+                rows = [_row(turn) async for turn in talk]
+        finally:  # what was said is summed up, however the talk ended
+            await nyima.end_session()
+            await nyima.drain()
     if common.json:
         common.show({"turns": rows}, lambda screen: None)
 

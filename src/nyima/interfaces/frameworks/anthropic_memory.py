@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import posixpath
 import urllib.parse
 from collections.abc import Callable
@@ -27,6 +28,7 @@ class NyimaMemoryTool(BetaAsyncAbstractMemoryTool):
         super().__init__()
         self._sync = memory
         self._shelf = Shelf(memory.inner, "anthropic:")
+        self._changing = asyncio.Lock()  # of the memory's own loop: Claude may call several tools at once
 
     async def view(self, command: Any) -> str:
         """A folder's files, or a file with numbered lines."""
@@ -52,10 +54,20 @@ class NyimaMemoryTool(BetaAsyncAbstractMemoryTool):
     async def create(self, command: Any) -> str:
         """A new file."""
         path = _path(command.path)
-        if path in await self._files():
-            raise ToolError(f"File {path} already exists")
-        await self._put(path, command.file_text)
+        await self._sync.wrap(self._created(path, command.file_text))
         return f"File created successfully at: {path}"
+
+    async def _created(self, path: str, text: str) -> None:
+        async with self._changing:
+            files = await self._held()
+            if path in files:
+                raise ToolError(f"File {path} already exists")
+            above = next((f for f in files if path.startswith(f + "/")), None)
+            if above is not None:
+                raise ToolError(f"{above} is a file: no file can be below it")
+            if path == _ROOT or any(f.startswith(path + "/") for f in files):
+                raise ToolError(f"{path} is a directory: give a path below it")
+            await self._shelf.put(path, "", text)
 
     async def str_replace(self, command: Any) -> str:
         """Replace a text that stands once in a file."""
@@ -103,18 +115,22 @@ class NyimaMemoryTool(BetaAsyncAbstractMemoryTool):
     async def rename(self, command: Any) -> str:
         """Give a file, or a folder, another path."""
         old, new = _path(command.old_path), _path(command.new_path)
-        files = await self._files()
         if _ROOT in {old, new}:
             raise ToolError("Cannot rename the /memories directory itself")
-        moved = {f: new + f[len(old) :] for f in files if f == old or f.startswith(old + "/")}
-        if not moved:
-            raise ToolError(f"The path {old} does not exist")
-        if [f for f in files if f == new or f.startswith(new + "/")]:
-            raise ToolError(f"The destination {new} already exists")
-        for before, after in moved.items():
-            await self._put(after, files[before])
-            await self._sync.wrap(self._shelf.drop(before, ""))
+        await self._sync.wrap(self._renamed(old, new))
         return f"Successfully renamed {old} to {new}"
+
+    async def _renamed(self, old: str, new: str) -> None:
+        async with self._changing:
+            files = await self._held()
+            moved = {f: new + f[len(old) :] for f in files if f == old or f.startswith(old + "/")}
+            if not moved:
+                raise ToolError(f"The path {old} does not exist")
+            if [f for f in files if f == new or f.startswith(new + "/") or new.startswith(f + "/")]:
+                raise ToolError(f"The destination {new} already exists")
+            for before, after in moved.items():
+                await self._shelf.put(after, "", files[before])
+                await self._shelf.drop(before, "")
 
     async def clear_all_memory(self) -> str:
         """Erase all files for good."""
@@ -122,20 +138,24 @@ class NyimaMemoryTool(BetaAsyncAbstractMemoryTool):
             await self._sync.wrap(self._shelf.drop(file, ""))
         return "All memory cleared"
 
-    async def _files(self) -> dict[str, str]:
-        found = await self._sync.wrap(self._shelf.all())
-        return {p.document.removeprefix("anthropic:"): p.body for p in found}
+    async def _held(self) -> dict[str, str]:
+        return {p.document.removeprefix("anthropic:"): p.body for p in await self._shelf.all()}
 
-    async def _put(self, path: str, text: str) -> None:
-        await self._sync.wrap(self._shelf.put(path, "", text))
+    async def _files(self) -> dict[str, str]:
+        found: dict[str, str] = await self._sync.wrap(self._held())
+        return found
 
     async def _edit(self, given: str, edit: Callable[[str], str]) -> str:
         path = _path(given)
-        files = await self._files()
-        if path not in files:
-            raise ToolError(f"The path {path} does not exist. Please provide a valid path.")
-        await self._put(path, edit(files[path]))
+        await self._sync.wrap(self._edited(path, edit))
         return f"The file {path} has been edited."
+
+    async def _edited(self, path: str, edit: Callable[[str], str]) -> None:
+        async with self._changing:
+            files = await self._held()
+            if path not in files:
+                raise ToolError(f"The path {path} does not exist. Please provide a valid path.")
+            await self._shelf.put(path, "", edit(files[path]))
 
 
 def _path(given: str) -> str:

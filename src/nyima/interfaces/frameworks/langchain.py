@@ -14,7 +14,7 @@ from nyima.memory import Memory, Said
 
 __all__ = ["NyimaHistory"]
 
-_ROLES = {"human": Role.USER, "ai": Role.ASSISTANT}
+_ROLES: tuple[tuple[type[BaseMessage], Role], ...] = ((HumanMessage, Role.USER), (AIMessage, Role.ASSISTANT))
 
 
 class NyimaHistory(BaseChatMessageHistory):
@@ -68,12 +68,16 @@ class NyimaHistory(BaseChatMessageHistory):
         return made
 
     async def _add(self, messages: Sequence[BaseMessage]) -> None:
+        roles = [
+            next((role for kind, role in _ROLES if isinstance(m, kind)), None) for m in messages
+        ]  # or their chunks
         said = [
-            Said(m.text, _ROLES[m.type], speaker=getattr(m, "tool_call_id", "") or "", id=m.id or "")
-            for m in messages
-            if m.type in _ROLES and m.text.strip()
+            Said(m.text, role, id=m.id or "")
+            for m, role in zip(messages, roles, strict=True)
+            if role is not None and m.text.strip()
         ]
-        await self._memory.remember(said, session=self._session)
+        if said:
+            await self._memory.remember(said, session=self._session)
 
     async def _clear(self) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +31,7 @@ class NyimaMemory(AbstractCapability[Any]):
         """What is known, as data, for each run."""
 
         async def known(ctx: RunContext[Any]) -> str:
-            text = ctx.prompt if isinstance(ctx.prompt, str) else ""
+            text = _words(ctx.prompt)
             if not text.strip():
                 return ""
             asked = Asked(text, self.session, writes=False, notes=False)
@@ -60,8 +61,8 @@ class NyimaMemory(AbstractCapability[Any]):
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Keep the prompt and the reply."""
-        if isinstance(ctx.prompt, str) and ctx.prompt.strip():
-            await self.memory.wrap(self._keep(ctx.prompt, str(result.output), ctx.run_id or ""))
+        if (text := _words(ctx.prompt)).strip():
+            await self.memory.wrap(self._keep(text, str(result.output), ctx.run_id or ""))
         return result
 
     @property
@@ -75,3 +76,11 @@ class NyimaMemory(AbstractCapability[Any]):
     async def _keep(self, prompt: str, reply: str, key: str) -> None:
         exchange = await Exchange.begin(self._memory, Asked(prompt, self.session, key=key, reads=False, notes=False))
         await exchange.close(reply)
+
+
+def _words(prompt: object) -> str:
+    """The words of a prompt, which may hold pictures and files as well."""
+    if isinstance(prompt, str):
+        return prompt
+    parts: Sequence[object] = prompt if isinstance(prompt, Sequence) else ()
+    return "\n".join(part for part in parts if isinstance(part, str))

@@ -38,7 +38,7 @@ class Shelf:
 
     async def get(self, where: str, key: str) -> Passage | None:
         """One value."""
-        wanted = (self.prefix + where, key)
+        wanted = (clean_text(self.prefix + where), clean_text(key))
         return next((p for p in await self.all() if (p.document, p.place) == wanted), None)
 
     async def put(self, where: str, key: str, text: str) -> None:
@@ -69,7 +69,8 @@ class Shelf:
     async def drop(self, where: str, key: str) -> bool:
         """Erase a value for good, with what it was before; whether there was one."""
         found = [r for r in await self.memory.records(kinds=("passage",), retired=True) if isinstance(r, Passage)]
-        ids = [r.id for r in found if (r.document, r.place) == (self.prefix + where, key)]
+        wanted = (clean_text(self.prefix + where), clean_text(key))
+        ids = [r.id for r in found if (r.document, r.place) == wanted]
         if ids:
             await self.memory.forget(*ids)
         return bool(ids)

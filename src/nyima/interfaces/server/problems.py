@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from nyima.errors import (
     BudgetSpent,
+    ConfigError,
     Conflict,
     InputError,
     ModelError,
@@ -36,6 +37,7 @@ _STATUS: tuple[tuple[type[NyimaError], int], ...] = (
     (InputError, 422),
     (Conflict, 409),
     (BudgetSpent, 429),
+    (ConfigError, 501),
     (ModelError, 502),
     (StoreLocked, 503),
     (StoreFull, 507),

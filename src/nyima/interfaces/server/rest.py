@@ -17,7 +17,7 @@ from pydantic import AwareDatetime
 from nyima.domain.conversation import Role, Turn
 from nyima.domain.evidence import Budget
 from nyima.domain.memory import MemoryRecord
-from nyima.errors import NotFound
+from nyima.errors import InputError, NotFound
 from nyima.interfaces.exports import export_lines
 from nyima.interfaces.restore import read_export, restore
 from nyima.interfaces.server.problems import Problem
@@ -114,7 +114,12 @@ async def revise(id: str, given: ReviseIn, who: Writes, response: Response, matc
     found = await _matching(who.memory, id, match)
     if found.recorded.until is not None:
         raise Problem(409, f"the record {id} was revised or retired already: read it again")
-    made = await who.memory.revise(found.id, given.text)
+    try:
+        made = await who.memory.revise(found.id, given.text)
+    except InputError:
+        if (await _own(who.memory, id)).recorded.until is not None:  # another request was first
+            raise Problem(409, f"the record {id} was revised or retired already: read it again") from None
+        raise
     who.owe()
     response.headers["etag"] = _etag(made)
     return RecordOut(**_record(made))

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from nyima.documents import add_document, held_documents, index_documents, remove_documents
+from nyima.domain.conversation import Role
 from nyima.domain.memory import KINDS, Entity, MemoryRecord, ProfileFact
 from nyima.errors import NotFound
 from nyima.graph import entity_named, neighbourhood
@@ -39,9 +40,9 @@ _HERE = Path(__file__).parent
 _MOST = 200
 _SHOWN = ("note", "fact", "relation")
 _LOGIN_STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:28rem;margin:4rem auto;padding:0 1rem;color:#1d1f23;background:#fff}"
+    "*{box-sizing:border-box}:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:28rem;margin:4rem auto;padding:0 1rem;color:#1d1f23;background:#fff}"
     "input,button{font:inherit;padding:.4rem .6rem;display:block;margin:.4rem 0;width:100%}"
-    "@media(prefers-color-scheme:dark){body{color:#e8e9ec;background:#16181d}}"
+    "@media(prefers-color-scheme:dark){body,input,button{color:#e8e9ec;background:#16181d}}"
 )
 
 
@@ -221,8 +222,11 @@ async def profile(request: Request) -> Response:
 
 async def sessions(request: Request) -> Response:
     """The conversations."""
-    found = sorted(await _reads(request).memory.sessions(), key=lambda s: s.started, reverse=True)
-    return render(request, "sessions.html", "Sessions", sessions=found[:_MOST])
+    memory = _reads(request).memory
+    found = sorted(await memory.sessions(), key=lambda s: s.started, reverse=True)
+    begins = {t.session: t.text for t in reversed(await memory.turns()) if t.role is Role.USER}
+    shown = [(s, s.title or begins.get(s.id, "")[:80] or s.id) for s in found[:_MOST]]
+    return render(request, "sessions.html", "Sessions", sessions=shown)
 
 
 async def session(request: Request) -> Response:

@@ -113,13 +113,12 @@ async function say(message) {
 
 form.addEventListener("submit", async event => {
   event.preventDefault();
-  const message = text.value.trim();
-  if (!message) return;
+  const message = text.value.trim(), buttons = [...form.querySelectorAll("button"), hidden];
+  if (!message || buttons[0].disabled) return;  // one at a time: the next belongs to the session that the first begins
   text.value = "";
-  const button = form.querySelector("button");
-  button.disabled = true;
+  for (const button of buttons) button.disabled = true;
   try { await say(message); } catch (error) { tell(`The connection broke off (${error.message})${hidden.checked ? "" : "; what you said is kept"}.`); }
-  button.disabled = false;
+  for (const button of buttons) button.disabled = false;
   text.focus();
 });
 text.addEventListener("keydown", event => { if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); form.requestSubmit(); } });

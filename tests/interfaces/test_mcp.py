@@ -57,6 +57,9 @@ async def test_a_client_adds_finds_changes_and_forgets(memory: Memory, mode: str
         assert await call(client, "get_profile") == {"profile": {"location": "Porto"}}
         read = await client.read_resource("memory://profile")
         assert json.loads(read.contents[0].text) == {"location": "Porto"}  # type: ignore[union-attr]
+        cut = listed[0]["id"][:12]
+        for name, more in (("delete_memory", {}), ("update_memory", {"text": "x"})):
+            assert (await client.call_tool(name, {"id": cut, **more})).is_error, "a part of an id changes nothing"
         receipt = await call(client, "delete_memory", id=listed[0]["id"])
         assert receipt["bytes_found"] == 0
         left = (await call(client, "search_memories", query="cat"))["memories"]

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nyima.adapters.speech import FRAME, RATE, EspeakMouth, Sound, as_wav, read_wav, resampled
-from nyima.errors import InputError, ModelRefused, PackError
+from nyima.errors import InputError, ModelRefused, ModelUnreachable, PackError
 from nyima.interfaces.voice import Spoken, WavAir, converse, sentences, utterances
 from nyima.testing import ScriptedModel
 from support import answer, companion
@@ -207,6 +207,25 @@ async def test_a_sentence_that_cannot_be_spoken_is_shown(db: Path) -> None:
     assert mouth.said == ["This is fine.", "This is fine too."]
     assert done[0].reply.count("This") == 3
     assert ("note", "the voice is hoarse: give it tea") in shown
+
+
+class Deafened(Told):
+    """Hears nothing the first time."""
+
+    failed = False
+
+    async def hear(self, samples: bytes, names: Sequence[str] = ()) -> str:
+        if not self.failed:
+            self.failed = True
+            raise ModelUnreachable("the ears are far away: call them")
+        return await super().hear(samples, names)
+
+
+async def test_what_could_not_be_heard_ends_no_conversation(db: Path) -> None:
+    model = ScriptedModel({"chat": [answer("Fine.")]})
+    done, shown = await talk(Room([*SAID, *SAID]), Deafened("Hello"), model, db, Sayer())
+    assert [t.heard for t in done] == ["Hello"]
+    assert ("note", "that could not be heard: the ears are far away: call them") in shown
 
 
 async def test_files_are_heard_and_written(tmp_path: Path) -> None:

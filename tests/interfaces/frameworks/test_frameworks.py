@@ -95,7 +95,7 @@ def test_langgraph_store(db: Path) -> None:
 @pytest.mark.filterwarnings("ignore:RunnableWithMessageHistory is deprecated")
 def test_langchain_history(opened: Synchronous) -> None:
     pytest.importorskip("langchain_core")
-    from langchain_core.messages import AIMessage, HumanMessage
+    from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
     from langchain_core.runnables import RunnableLambda
     from langchain_core.runnables.history import RunnableWithMessageHistory
 
@@ -113,6 +113,9 @@ def test_langchain_history(opened: Synchronous) -> None:
     assert "Nyima" in opened.recall("What is my cat called?").kept[0].text
     asyncio.run(history.aadd_messages([HumanMessage("one more")]))
     assert len(asyncio.run(history.aget_messages())) == 5
+    history.add_messages([AIMessageChunk("streamed"), ToolMessage("a tool's", tool_call_id="c")])
+    assert [m.text for m in history.messages][5:] == ["streamed"], "what was streamed is kept as well"
+    history.add_messages([ToolMessage("a tool's alone", tool_call_id="c")])
     history.clear()
     assert history.messages == []
     NyimaHistory(opened, "never").clear()
@@ -226,6 +229,10 @@ async def test_pydantic_ai_capability(db: Path) -> None:
     assert "nyima-notes" not in seen[-1]
     turns = await asyncio.to_thread(opened.turns)
     assert [t.text for t in turns][:2] == ["My cat is called Nyima.", "Your cat is called Nyima."]
+    await agent.run(["What is my cat called,", "again?"])
+    assert "My cat is called Nyima." in seen[-1], "a prompt of parts is looked up and kept, too"
+    turns = await asyncio.to_thread(opened.turns)
+    assert turns[-2].text == "What is my cat called,\nagain?"
     await asyncio.to_thread(opened.close)
 
 
@@ -261,10 +268,18 @@ async def test_anthropic_memory_tool(db: Path) -> None:
         ("create", {"path": "/memories/pets/cat.md", "file_text": "x"}), ("delete", {"path": "/memories/none"}),
         ("str_replace", {"path": "/memories/pets/cat.md", "old_str": "zebra", "new_str": "x"}),
         ("insert", {"path": "/memories/pets/cat.md", "insert_line": 99, "insert_text": "x"}),
-        ("rename", {"old_path": "/memories/none", "new_path": "/memories/x"}),
+        ("rename", {"old_path": "/memories/none", "new_path": "/memories/x"}), ("create", {"path": "/memories", "file_text": "x"}),
+        ("create", {"path": "/memories/pets", "file_text": "x"}), ("create", {"path": "/memories/pets/cat.md/x", "file_text": "x"}),
     ):  # fmt: skip
         with pytest.raises(ToolError):
             await do(command, **given)
+    await do("create", path="/memories/list.md", file_text="0")
+    await asyncio.gather(
+        *(do("insert", path="/memories/list.md", insert_line=1, insert_text=f"l{n}") for n in range(1, 9))
+    )
+    listed = await do("view", path="/memories/list.md")
+    assert all(f"l{n}" in listed for n in range(1, 9)), "none of several at once is lost"
+    await do("delete", path="/memories/list.md")
     await do("delete", path="/memories/pets")
     assert (await asyncio.to_thread(opened.recall, "cat")).kept == ()
     await do("create", path="/memories/a.md", file_text="x")

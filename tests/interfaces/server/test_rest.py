@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import time
 import urllib.parse
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nyima.pins import pin, pinned
 from nyima.testing.upstream import StubUpstream
 
 from .conftest import Desk, desk_at
@@ -194,6 +196,35 @@ def test_a_long_run_of_jobs_tells_how_far_it_came_and_goes_on(tmp_path: Path) ->
             time.sleep(0.1)
         assert client.get("/api/jobs").json()["rows"] == []
         assert client.post("/api/jobs/run").json() == {"done": 0, "waiting": 0, "parked": 0}
+
+
+def test_of_two_who_change_one_version_the_second_is_told(desk: Desk) -> None:
+    with desk.client() as client:
+        made = client.put("/api/profile/city", json={"value": "Porto"}).json()["id"]
+        etag = client.get(f"/api/records/{made}").headers["etag"]
+
+        def change(number: int) -> int:
+            with desk.client() as own:
+                given = {"text": f"town {number}"}
+                return own.patch(f"/api/records/{made}", json=given, headers={"If-Match": etag}).status_code
+
+        with ThreadPoolExecutor(6) as pool:
+            codes = sorted(pool.map(change, range(6)))
+        assert codes[0] == 200
+        assert set(codes[1:]) <= {409, 412}
+
+
+def test_an_export_brings_pins_along(desk: Desk) -> None:
+    other = desk.key("other")
+    with desk.client() as client, desk.client(other) as there:
+        made = client.put("/api/profile/city", json={"value": "Porto"}).json()["id"]
+        desk.look(lambda m: pin(m, made))
+        lines = client.get("/api/export").content
+        assert there.post("/api/import", content=lines).status_code == 200
+        assert [r.id for r in desk.look(pinned, "other")] == [made]
+        assert there.post("/api/import", content=lines).status_code == 200, "again changes nothing"
+        bad = b'{"nyima": 1, "user": "x"}\n{"pin": "f-none"}\n'
+        assert "f-none" in there.post("/api/import", content=bad).json()["detail"]
 
 
 def test_sessions_of_any_name_can_be_opened_ended_and_forgotten(desk: Desk) -> None:

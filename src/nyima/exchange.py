@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from nyima.domain.changes import Delta, Erase
 from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
 from nyima.domain.evidence import Answer, Query, Recall, Usage
+from nyima.domain.ports import RecordFilter
 from nyima.engines.ingest import turn_id
 from nyima.engines.notes import ReplyStream
 from nyima.engines.prompts import fill, sections
@@ -119,6 +121,14 @@ class Exchange:
         self._asks = False
         self._draft = Draft(self.recall, ReplyStream(_TAG))
 
+    async def _drop(self, broken: str) -> None:
+        """Take away the reply that broke off when the same request was answered before."""
+        store, scope = self.memory.store, self.memory.scope
+        if await store.turns(scope, ids=(broken,)):
+            made = await store.records(scope, RecordFilter(turns=(broken,), retired=True))
+            erased = (*(Erase(r.id) for r in made if r.provenance.turns == (broken,)), Erase(broken, "turn"))
+            await store.commit(scope, Delta(erased, "history"))
+
     def finish(self) -> str:
         """What of the text was held back until its end was known."""
         return self._draft.stream.finish()
@@ -139,6 +149,8 @@ class Exchange:
         reply = Turn(key, self.said.session, Role.ASSISTANT, spoken, now, Origin.ASSISTANT)
         turns = (self.said, reply)
         session = Session(self.said.session, now)
+        if complete and self.asked.writes and self.asked.key:
+            await self._drop(turn_id(self.said.id, "reply", "incomplete"))
         if not self.asked.writes:
             self.answer = Answer(spoken, reply.id, self.recall, draft.stream.notes(), draft.usage, {})
             return self.answer

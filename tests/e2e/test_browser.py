@@ -90,7 +90,11 @@ def test_a_person_talks_sees_why_corrects_and_forgets(page: Page, desk: Desk) ->
     page.goto(f"{desk.url}/memories?q=cat")
     page.locator("details summary").first.click()
     page.get_by_role("button", name="Forget for good").first.click()
-    page.get_by_text("Erased for good.").wait_for()
+    page.get_by_text("Erased for good. Turns: ").wait_for()
+    api.expect(page.locator("#rows .text", has_text="My cat is called Nyima.")).to_have_count(0)
+    page.goto(f"{desk.url}/memories")
+    page.get_by_role("link", name="Chat").click()
+    api.expect(page.locator("#talk > li")).not_to_have_count(0)
 
 
 @pytest.mark.req("serve.page")

@@ -89,7 +89,10 @@ async def restore(memory: Memory, lines: Sequence[str], name: str) -> dict[str, 
     before = len(await memory.turns())
     for id, said in turns.items():
         await memory.store.append(memory.scope, sessions[id], said)
-    await memory.store.commit(memory.scope, Delta(tuple(records), "import"))
+    there = {r.id for r in await memory.records(retired=True)}
+    new_records = tuple(a for a in records if a.record.id not in there)
+    if new_records:  # what is there has its own history, which `undo` goes by
+        await memory.store.commit(memory.scope, Delta(new_records, "import"))
     held = {r.id for r in await pinned(memory)}
     for id in pins:
         if id not in held:

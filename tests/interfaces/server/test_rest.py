@@ -9,8 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
+from nyima.errors import PackError
+from nyima.interfaces.server.problems import problem_of
 from nyima.pins import pin, pinned
 from nyima.testing.upstream import StubUpstream
 
@@ -256,3 +259,34 @@ def test_the_api_is_described_on_a_page(desk: Desk) -> None:
     assert "/v1/chat/completions" in page
     assert "My cat is called" in page, "with examples of bodies"
     assert "$ref" not in page
+
+
+def test_importing_again_leaves_nothing_for_undo_to_take_away(desk: Desk) -> None:
+    remember(desk, "My cat is called Nyima.")
+    with desk.client() as client:
+        client.put("/api/profile/city", json={"value": "Porto"})
+        lines = client.get("/api/export").content
+        before = desk.look(lambda m: m.store.changes(m.scope))
+        assert client.post("/api/import", content=lines).status_code == 200
+        assert desk.look(lambda m: m.store.changes(m.scope)) == before
+        client.post("/api/undo")
+        assert client.get("/api/profile").json()["profile"] == {}
+        assert len(client.get("/api/records").json()["rows"]) > 0
+
+
+def test_a_browser_is_told_what_is_wrong_on_a_page(desk: Desk) -> None:
+    with desk.client() as client:
+        login = client.post("/login", content=f"key={desk.secret}")
+    cookie = login.headers["set-cookie"].partition(";")[0]
+    with httpx2.Client(base_url=desk.url, headers={"cookie": cookie, "accept": "text/html"}) as browser:
+        for path, status in (("/nothing", 404), ("/sessions/none", 404), ("/memories/n-none", 404)):
+            answer = browser.get(path)
+            assert answer.status_code == status
+            assert '<p role="alert">' in answer.text
+            assert 'aria-label="Pages"' in answer.text
+        assert browser.get("/api/records/n-none").headers["content-type"].startswith("text/html")
+        assert browser.get("/nothing", headers={"accept": "*/*"}).json()["status"] == 404
+
+
+def test_reading_documents_without_the_package_is_said_as_such(desk: Desk) -> None:
+    assert problem_of(PackError("reading PDF needs an extra package")).status == 501

@@ -301,6 +301,21 @@ def test_what_was_not_answered_is_the_same_message_again(tmp_path: Path) -> None
         assert said(desk) == [("user", "My cat is called Nyima."), ("assistant", "Hello.")]
 
 
+def test_the_whole_reply_takes_the_place_of_the_one_that_broke_off(tmp_path: Path) -> None:
+    with desk_at(tmp_path, StubUpstream("It is a very nice name for a cat.", fault="die:4")) as desk:
+        headers = {"Idempotency-Key": "k1"}
+        desk.ask("My cat is called Nyima.", headers=headers, stream=True)
+        (_, broken) = said(desk)
+        assert broken[1] in "It is a very nice"
+        desk.stub.fault = ""
+        for stream in (True, False):
+            desk.ask("My cat is called Nyima.", headers=headers, stream=stream)
+            assert said(desk) == [
+                ("user", "My cat is called Nyima."), ("assistant", "It is a very nice name for a cat."),
+            ]  # fmt: skip
+        assert not [r for r in desk.records("episode") if r.text.endswith(broken[1])]
+
+
 def test_tools_of_responses_do_not_repeat_the_message(tmp_path: Path) -> None:
     with desk_at(tmp_path) as desk, desk.client() as client:
         clock = FixedClock()

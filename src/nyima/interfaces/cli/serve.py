@@ -64,7 +64,7 @@ async def serve(
     bound = _bound(host, port)
     address = f"http://{'127.0.0.1' if host in {'0.0.0.0', '::'} else host}:{bound.getsockname()[1]}"  # noqa: S104
     secret = _first_key(ring, settings) if not ring.all() else ""
-    parts = _parts(common, settings, model)
+    parts, without = _parts(common, settings, model)
     hosts = frozenset({"127.0.0.1", "localhost", "[::1]", host, *(admits.names or ())})
     app = application(parts, ring, Serving(hosts=hosts, trusted=admits.trusted, large=admits.large << 20))
 
@@ -73,7 +73,8 @@ async def serve(
         if secret:
             out.print(f"API key, shown once: {secret}", markup=False)
         if parts.chat is None:
-            out.print("no chat model was found: /v1 answers 503; set OPENAI_BASE_URL or NYIMA_MODEL", markup=False)
+            why = f"{without}: " if without else ""
+            out.print(f"{why}/v1 answers 503; set OPENAI_BASE_URL or NYIMA_MODEL", markup=False)
 
     common.show({"url": address, "key": secret or None}, text)
     _log_to_stderr(quiet=not log)
@@ -83,16 +84,16 @@ async def serve(
         await uvicorn.Server(config).serve([bound])
 
 
-def _parts(common: Common, settings: Settings, model: str) -> Parts:
-    """The parts, with the chat model when there is one."""
+def _parts(common: Common, settings: Settings, model: str) -> tuple[Parts, str]:
+    """The parts, with the chat model when there is one; else why there is none."""
     from nyima.errors import NoModel
     from nyima.opening import parts_for
 
     ensure_packs(settings, "embed", "chat")
     try:
-        return parts_for(settings.db, settings.user, None, model or None, settings.embedder, None)
-    except NoModel:
-        return parts_for(settings.db, settings.user, None, "none", settings.embedder, None)
+        return parts_for(settings.db, settings.user, None, model or None, settings.embedder, None), ""
+    except NoModel as error:
+        return parts_for(settings.db, settings.user, None, "none", settings.embedder, None), str(error)
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -9,6 +9,7 @@ import urllib.parse
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ from nyima.interfaces.server.state import Served, served
 from nyima.interfaces.server.wire_chat import CHAT
 from nyima.interfaces.server.wire_responses import RESPONSES
 from nyima.interfaces.web import pages, reference, talk
-from nyima.interfaces.web.pages import login_page
+from nyima.interfaces.web.pages import login_page, render
 from nyima.memory import Memory
 from nyima.parts import Parts
 
@@ -183,20 +184,29 @@ class _Counted:
 
 def _answer_errors(app: FastAPI) -> None:
     async def problem(request: Request, error: Exception) -> Response:
-        if isinstance(error, Problem):
-            return respond(request, error)
-        if isinstance(error, NyimaError):
-            return respond(request, problem_of(error))
-        if isinstance(error, RequestValidationError):
-            first: dict[str, Any] = dict(next(iter(error.errors()), {}))
-            where = ".".join(str(p) for p in first.get("loc", ()))
-            return respond(request, Problem(422, f"{where}: {first.get('msg', 'not valid')}", param=where))
-        if isinstance(error, HTTPException):
-            return respond(request, Problem(error.status_code, str(error.detail)))
-        return respond(request, Problem(500, "something failed that should not: it is in the server's log"))
+        found = _problem_of(error)
+        if request.method == "GET" and _wants_page(request) and hasattr(request.state, "key"):
+            page = render(request, "problem.html", HTTPStatus(found.status).phrase, what=found.detail)
+            page.status_code = found.status
+            return page
+        return respond(request, found)
 
     for kind in (Problem, NyimaError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, problem)
+
+
+def _problem_of(error: Exception) -> Problem:
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, NyimaError):
+        return problem_of(error)
+    if isinstance(error, RequestValidationError):
+        first: dict[str, Any] = dict(next(iter(error.errors()), {}))
+        where = ".".join(str(p) for p in first.get("loc", ()))
+        return Problem(422, f"{where}: {first.get('msg', 'not valid')}", param=where)
+    if isinstance(error, HTTPException):
+        return Problem(error.status_code, str(error.detail))
+    return Problem(500, "something failed that should not: it is in the server's log")
 
 
 def _add_proxy(app: FastAPI) -> None:

@@ -12,12 +12,12 @@ from starlette.responses import JSONResponse, Response
 
 from nyima.errors import (
     BudgetSpent,
-    ConfigError,
     Conflict,
     InputError,
     ModelError,
     NotFound,
     NyimaError,
+    PackError,
     StoreError,
     StoreFull,
     StoreLocked,
@@ -37,7 +37,7 @@ _STATUS: tuple[tuple[type[NyimaError], int], ...] = (
     (InputError, 422),
     (Conflict, 409),
     (BudgetSpent, 429),
-    (ConfigError, 501),
+    (PackError, 501),
     (ModelError, 502),
     (StoreLocked, 503),
     (StoreFull, 507),

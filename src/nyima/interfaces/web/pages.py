@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import json
 import urllib.parse
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, fields
@@ -129,10 +130,7 @@ async def _rows(memory: Memory, request: Request) -> dict[str, Any]:
     as_of = _day(asked.get("day"), await _first(memory), memory.parts.clock.now())
     kinds = (kind,) if kind in KINDS else _SHOWN
     if words:
-        found = [
-            e.record
-            for e in (await memory.recall(words, as_of=as_of, kinds=(kind,) if kind in KINDS else (), log=False)).kept
-        ]
+        found = [e.record for e in (await memory.recall(words, as_of=as_of, kinds=kinds, log=False)).kept]
     else:
         found = (await memory.records(kinds=kinds, as_of=as_of, retired=bool(asked.get("retired")) and as_of is None))[
             ::-1
@@ -180,9 +178,11 @@ async def change(request: Request) -> Response:
     elif what == "pin":
         await pin(memory, found.id, on=bool(form.values.get("pinned")))
     elif what == "forget":
-        await memory.forget(found.id)
+        receipt = await memory.forget(found.id)
         who.owe()
-        return HTMLResponse('<li class="quiet">Erased for good.</li>')
+        told = f"Erased for good. Turns: {receipt.turns}, records: {sum(receipt.erased.values())}."
+        headers = {"HX-Trigger": json.dumps({"erased": {"text": told}})}  # the list is shown again without all of it
+        return HTMLResponse('<li class="quiet">Erased for good.</li>', headers=headers)
     else:
         raise NotFound(f"a memory cannot be {what!r}: revise, retire, pin or forget it")
     who.owe()

@@ -13,6 +13,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from nyima.assistant import Assistant
 from nyima.domain.conversation import Role
+from nyima.domain.evidence import Answer
+from nyima.engines.facts import proposals
 from nyima.errors import NotFound, NyimaError
 from nyima.interfaces.server.problems import Problem
 from nyima.interfaces.server.shapes import ChatIn
@@ -89,18 +91,23 @@ async def _done(nyima: Assistant, given: ChatIn) -> dict[str, Any]:
     assert answer is not None
     shown = set(answer.recall.shown)
     used = [evidence_to_dict(e) for e in answer.recall.kept if e.record.id in shown]
-    noted = [] if given.private else [list(f) for f in answer.notes.facts]
-    said = "" if given.private else await _said(nyima)
+    said, noted = await _noted(nyima, answer) if not given.private else ("", [])
     return {
         "done": True, "session": nyima.session, "turn": answer.turn, "said": said, "used": used, "noted": noted,
         "private": given.private, "ms": round(1_000 * answer.seconds.get("total", 0.0)),
     }  # fmt: skip
 
 
-async def _said(nyima: Assistant) -> str:
-    """The id of the user's last turn."""
+async def _noted(nyima: Assistant, answer: Answer) -> tuple[str, list[list[str]]]:
+    """The id of the user's turn that was answered, and the facts of the notes that its words
+    support: others are not kept."""
     turns = await nyima.memory.turns(nyima.session) if nyima.session else []
-    return next((t.id for t in reversed(turns) if t.role is Role.USER), "")
+    at = next((i for i, t in enumerate(turns) if t.id == answer.turn), 0)
+    said, before = turns[at - 1] if at else None, turns[at - 2].text if at > 1 else ""
+    if said is None:
+        return "", []
+    kept = proposals(answer.notes.facts, said.id, said.text, before) if answer.notes.remember else []
+    return said.id, [[p.key, p.value] for p in kept]
 
 
 async def used(request: Request) -> Response:

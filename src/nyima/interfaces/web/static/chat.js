@@ -2,6 +2,8 @@
 import { headers, tell } from "./page.js";
 const talk = document.getElementById("talk"), form = document.getElementById("say"), text = document.getElementById("text");
 const hidden = document.getElementById("private"), before = [];
+const held = sessionStorage.getItem("session");  // of this tab: the way back from another page
+if (held && !location.search) location.replace(`/?session=${encodeURIComponent(held)}`);
 const REVISED = ["fact", "note", "relation", "summary"];  // what was said word for word can be forgotten, not changed
 
 function made(tag, kind, content) {
@@ -83,6 +85,7 @@ for (const item of talk.querySelectorAll("li.assistant[data-turn]")) {
 
 function at(shown, session) {  // the address goes on with this conversation when the page is loaded again
   talk.dataset.session = session;
+  if (shown) sessionStorage.setItem("session", shown); else sessionStorage.removeItem("session");
   history.replaceState(null, "", shown ? `/?session=${encodeURIComponent(shown)}` : "/");
 }
 

@@ -36,6 +36,7 @@ document.addEventListener("input", event => {
   document.getElementById(slider.dataset.output).textContent = slider.value === slider.max ? "now" : day.toISOString().slice(0, 10);
 });
 
+document.addEventListener("erased", event => tell(event.detail.text));
 document.addEventListener("htmx:responseError", async event => {
   try { tell(JSON.parse(event.detail.xhr.responseText).detail); } catch { tell(`HTTP ${event.detail.xhr.status}`); }
 });

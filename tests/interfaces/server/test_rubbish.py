@@ -134,6 +134,24 @@ def test_half_an_answer_is_never_taken_for_a_whole_one(
         assert desk.look(lambda m: m.explain(turn.id)).trace["complete"] is False
 
 
+def test_signs_of_life_are_passed_on_and_are_no_answer(desk: Desk, given: Given) -> None:
+    given.kind = "text/event-stream"
+    given.payload = (
+        b": PROCESSING\n\n",
+        b": PROCESSING\n\n",
+        chunk({"content": "Whole."}),
+        chunk({}, "stop"),
+        event(b"[DONE]"),
+    )
+    for memory in ("on", "off"):
+        answer = desk.ask("Hello", stream=True, headers={"X-Nyima-Memory": memory})
+        assert answer.text.startswith(": PROCESSING\n\n: PROCESSING\n\ndata: ")
+        assert answer.text.endswith("data: [DONE]\n\n")
+    given.payload = (b": PROCESSING\n\n",)
+    answer = desk.ask("Hello again", stream=True)
+    assert "broke off" in answer.text, "also when nothing but signs of life came"
+
+
 def test_an_end_without_its_last_word_is_an_end(desk: Desk, given: Given) -> None:
     given.kind, given.payload = "text/event-stream", (chunk({"content": "Whole."}), chunk({}, "stop"))
     assert desk.ask("Hello", stream=True).text.endswith("data: [DONE]\n\n")

@@ -18,11 +18,13 @@ _LONGEST = 8_000_000
 
 @dataclass(frozen=True, slots=True)
 class SseEvent:
-    """One event. ``data`` is its JSON object; None for ``[DONE]`` and for what is none."""
+    """One event. ``data`` is its JSON object; None for ``[DONE]`` and for what is none. A
+    ``comment`` says nothing: servers send it so that nobody takes the connection for dead."""
 
     name: str
     text: str
     data: dict[str, Any] | None
+    comment: bool = False
 
     @property
     def done(self) -> bool:
@@ -31,6 +33,8 @@ class SseEvent:
 
     def sent(self) -> bytes:
         """The event as it came."""
+        if self.comment:
+            return f"{self.text}\n\n".encode("utf-8", "replace")
         head = f"event: {self.name}\n" if self.name else ""
         lines = "".join(f"data: {line}\n" for line in self.text.split("\n"))
         return f"{head}{lines}\n".encode("utf-8", "replace")
@@ -69,6 +73,8 @@ async def events(pieces: AsyncIterator[bytes]) -> AsyncIterator[SseEvent]:
                 if lines:
                     yield _event(name, "\n".join(lines))
                 name, lines = "", []
+            elif line.startswith(":") and not lines:
+                yield SseEvent("", line, None, comment=True)
             elif line.startswith("data:"):
                 lines.append(line[5:].removeprefix(" "))
             elif line.startswith("event:"):

@@ -65,6 +65,7 @@ class Work:
     plain: bool
     asked: int = 0
     spent: bool = False
+    opened: bool = False
     begun: bool = False
     repeated: bool = False
     stream: Stream | None = None
@@ -166,8 +167,8 @@ class Work:
         queue: asyncio.Queue[bytes | Response | None] = asyncio.Queue()
         left = asyncio.Event()
 
-        async def put(piece: bytes | Response | None) -> None:
-            self.begun = True
+        async def put(piece: bytes | Response | None, *, says: bool = True) -> None:
+            self.opened, self.begun = True, self.begun or says
             if not left.is_set():
                 await queue.put(piece)
 
@@ -205,7 +206,7 @@ class Work:
 
     async def _failed(self, put: Any, problem: Problem) -> None:
         told = envelope(problem)
-        await put(rendered(told) if self.begun else JSONResponse(told, problem.status))
+        await put(rendered(told) if self.opened else JSONResponse(told, problem.status))
 
     async def _once(self, put: Any) -> None:
         """One call, passed on as it comes."""
@@ -224,6 +225,9 @@ class Work:
         model may think aloud before it says something."""
         held: list[bytes] = []
         async for event in events(sent.body):
+            if event.comment:
+                await put(event.sent(), says=False)
+                continue
             for piece in stream.take(event):
                 held.append(piece)
                 if self._silent():

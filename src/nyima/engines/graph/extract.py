@@ -24,6 +24,7 @@ from nyima.engines.graph.phrases import (
     without_moment,
     worth_a_note,
 )
+from nyima.engines.graph.resolve import canonical_mention, is_person
 from nyima.engines.graph.schema import label_of, single
 from nyima.engines.graph.statement import Statement
 from nyima.engines.moments import find_moment
@@ -94,6 +95,10 @@ _HABIT = re.compile(
     re.IGNORECASE,
 )
 _FOR = re.compile(r"^(.{2,60}?) for ((?:my|our|the|his|her|[A-Z]\w+'s) [\w' ]{2,40}|[A-Z]\w+)$")
+_LIVES = re.compile(
+    r"\b(?:cats?|dogs?|rabbits?|parrot|hamster|kitten|puppy|pets?|famil(?:y|ies)|flatmates?|roommates?)\b",
+    re.IGNORECASE,
+)
 _TOGETHER = re.compile(r"^(.+?)(?:,? together)? with ((?:my|our) [\w -]+)$", re.IGNORECASE)
 _CALLED = re.compile(
     r"^(.{2,60}?),? (?:which is |who is |that is )?(?:called|named|by the name of) (.{2,60})$", re.IGNORECASE
@@ -289,9 +294,11 @@ def _placed_by(base: Statement, subject: str, verb: str, found: tuple[str, str, 
     moment = base.moment
     together = _TOGETHER.match(tail) if label == "location" else None
     if together:  # "I live in Moab with my cat": a place, and who is there too
-        with_whom = replace(base, head=subject, label="live_with", tail=together[2])
+        note = third_person(f"I live with {together[2]}") if subject == "user" else base.note
+        with_whom = replace(base, head=subject, label="live_with", tail=together[2], note=note)
         alone = _placed_by(base, subject, verb, (label, preposition, together[1]))
-        return [*(alone or _objects(base, subject, verb, label, together[1])), with_whom]
+        company = [with_whom] if _LIVES.search(together[2]) or is_person(canonical_mention(together[2])) else []
+        return [*(alone or _objects(base, subject, verb, label, together[1])), *company]
     if label == "location" and verb == "move":
         place = value_of(without_moment(tail, moment))
         if not preposition and moment is None:

@@ -24,7 +24,7 @@ from nyima.engines.graph.phrases import (
     without_moment,
     worth_a_note,
 )
-from nyima.engines.graph.resolve import canonical_mention, is_person
+from nyima.engines.graph.resolve import is_person
 from nyima.engines.graph.schema import label_of, single
 from nyima.engines.graph.statement import Statement
 from nyima.engines.moments import find_moment
@@ -297,7 +297,8 @@ def _placed_by(base: Statement, subject: str, verb: str, found: tuple[str, str, 
         note = third_person(f"I live with {together[2]}") if subject == "user" else base.note
         with_whom = replace(base, head=subject, label="live_with", tail=together[2], note=note)
         alone = _placed_by(base, subject, verb, (label, preposition, together[1]))
-        company = [with_whom] if _LIVES.search(together[2]) or is_person(canonical_mention(together[2])) else []
+        someone = _LIVES.search(together[2]) or any(is_person(word) for word in together[2].split()[1:])
+        company = [with_whom] if someone else []
         return [*(alone or _objects(base, subject, verb, label, together[1])), *company]
     if label == "location" and verb == "move":
         place = value_of(without_moment(tail, moment))

@@ -121,6 +121,11 @@ class Exchange:
         self._asks = False
         self._draft = Draft(self.recall, ReplyStream(_TAG))
 
+    def _reply_id(self, spoken: str, *, complete: bool) -> str:
+        """With a key the same request has one whole reply, and one that broke off at most."""
+        parts = ("reply",) if complete else ("reply", "incomplete")
+        return turn_id(self.said.id, *parts, self.asked.key or spoken)
+
     async def _drop(self, broken: str) -> None:
         """Take away the reply that broke off when the same request was answered before."""
         store, scope = self.memory.store, self.memory.scope
@@ -144,14 +149,15 @@ class Exchange:
             draft.finish = "cut"  # nobody was asked for notes: the job makes them
         now = self.memory.parts.clock.now()
         spoken = clean_text(draft.reply()).strip()
-        parts = ("reply",) if complete else ("reply", "incomplete")
-        key = turn_id(self.said.id, *parts, *(() if self.asked.key else (spoken,)))
+        key = self._reply_id(spoken, complete=complete)
         reply = Turn(key, self.said.session, Role.ASSISTANT, spoken, now, Origin.ASSISTANT)
         turns = (self.said, reply)
         session = Session(self.said.session, now)
         if complete and self.asked.writes and self.asked.key:
-            await self._drop(turn_id(self.said.id, "reply", "incomplete"))
-        if not self.asked.writes:
+            await self._drop(self._reply_id(spoken, complete=False))
+        whole = self._reply_id(spoken, complete=True)
+        told = not complete and bool(self.asked.key) and await self.memory.store.turns(self.memory.scope, ids=(whole,))
+        if told or not self.asked.writes:
             self.answer = Answer(spoken, reply.id, self.recall, draft.stream.notes(), draft.usage, {})
             return self.answer
         self.answer = await concluded(

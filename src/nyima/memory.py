@@ -374,11 +374,12 @@ class Memory:
         (the id of the user's) all that was noted of it, also what would still be made of the
         notes; the lines that were undone. An erase cannot be undone. Raises NotFound when
         there is none."""
-        last, changes = await last_change(self.store, self.scope, self.parts.clock.now(), turn)
-        gone, empty = await withdrawn(self.store, self.scope, turn) if turn is not None else ([], [])
-        if not (changes or gone):
+        now = self.parts.clock.now()
+        gone, events = await withdrawn(self.store, self.scope, turn, now) if turn is not None else ([], [])
+        last, changes = await last_change(self.store, self.scope, now, turn)
+        if turn is None and not changes:
             raise NotFound("there is no change left to undo")
-        await self.store.commit(self.scope, merge([Delta((*changes, *gone), "undo")]), events=empty)
+        await self.store.commit(self.scope, merge([Delta((*changes, *gone), "undo")]), events=events)
         return last
 
     async def close(self) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nyima.domain.changes import Add, Delta, Erase, Retire, Revise, merge
 from nyima.domain.conversation import MAX_TEXT, Origin, Role, Scope, clean_text, least_trusted
 from nyima.domain.evidence import Budget
-from nyima.domain.memory import Note, Summary
+from nyima.domain.memory import Interval, Note, Provenance, Summary
 from nyima.domain.ports import Event
 from nyima.domain.text import cut_tokens, segment, sentences, tokens, words
 from nyima.errors import InputError, ModelUnreachable, NotFound
@@ -404,3 +404,62 @@ async def test_what_the_user_says_elsewhere_is_left_in_replies(db: Path, embedde
         await memory.drain()
         await memory.forget(*first.records)
         assert [t.text for t in await memory.turns()] == ["The trains of Porto are late.", "Porto is so."]
+
+
+async def test_common_words_of_what_is_forgotten_take_no_other_reply(db: Path, embedder: HashEmbedder) -> None:
+    async with Memory.open(db, recipe="graph", embedder=embedder) as memory:
+        told = await memory.remember("I have a dog. My favourite colour is blue.", session="a")
+        tips = ["Go to a film about a dog contest.", "The sky is blue because short waves scatter."]
+        await memory.remember([Said("Any tips?"), *(Said(t, Role.ASSISTANT) for t in tips)], session="b")
+        await memory.drain()
+        await memory.forget(*told.records)
+        assert [t.text for t in await memory.turns()] == ["Any tips?", *tips]
+
+
+async def test_a_fact_set_by_hand_leaves_the_replies_that_tell_it(memory: Memory, clock: FixedClock) -> None:
+    fact = await memory.set_fact("city", "Timbuktu")
+    food = await memory.set_fact("allergy", "walnuts")
+    clock.forward(minutes=1)
+    replies = ["You live in Timbuktu, as you told me.", "You should avoid walnuts.", "A walnut cake, walnuts on top."]
+    await memory.remember([Said("Where do I live?"), *(Said(r, Role.ASSISTANT) for r in replies)], session="s")
+    await memory.forget(fact.id, food.id)
+    assert [t.text for t in await memory.turns()] == ["Where do I live?", replies[2]]
+
+
+# --- what was noted of one message ---
+
+
+async def test_undo_of_a_message_also_stops_what_is_still_to_be_noted(db: Path, embedder: HashEmbedder) -> None:
+    async with Memory.open(db, recipe="graph", embedder=embedder) as memory:
+        await memory.remember([Said("I live in Porto.")], session="s")
+        (turn,) = (await memory.remember([Said("I live in Moab.")], session="s")).turns
+        await memory.undo(turn.id)
+        await memory.drain()
+        assert [r.text for r in await memory.records(kinds=("relation", "note"))] == ["The user lives in Porto."]
+        assert [t.text for t in await memory.turns()] == ["I live in Porto.", "I live in Moab."], "what was said stays"
+        with pytest.raises(NotFound, match="t-none"):
+            await memory.undo("t-none")
+
+
+async def test_undo_of_a_message_leaves_other_messages_and_the_users_hand_alone(
+    db: Path, embedder: HashEmbedder, clock: FixedClock
+) -> None:
+    async with Memory.open(db, recipe="graph", embedder=embedder, clock=clock) as memory:
+        turns = []
+        for text in ("I live in Moab.", "I like tea.", "I like tea."):
+            turns += (await memory.remember([Said(text)], session="s")).turns
+            await memory.drain()
+            clock.forward(minutes=5)
+        note_of_other = Note(
+            id="n-other", provenance=Provenance((turns[1].id, turns[0].id), (), "conditional"), valid=Interval(clock.now()),
+            recorded=Interval(clock.now()), context="", knowledge="The user likes tea.",
+        )  # fmt: skip
+        await memory.store.commit(memory.scope, Delta((Add(note_of_other),), "conditional"))
+        home = next(r for r in await memory.records(kinds=("relation",)) if "Moab" in r.text)
+        fixed = await memory.revise(home.id, "Provo")
+        await memory.undo(turns[0].id)
+        assert (await memory.record(fixed.id)).recorded.until is None, "the user's own word"
+        assert (await memory.record("n-other")).recorded.until is None, "it is of another message"
+        await memory.undo(turns[1].id)
+        assert "tea" in str([r.text for r in await memory.records(kinds=("relation",))]), "it was told again since"
+        await memory.undo(turns[2].id)

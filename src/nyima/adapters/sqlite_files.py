@@ -22,7 +22,7 @@ __all__ = ["compact", "erase", "open_file", "rebuild_text", "scan", "transaction
 _APPLICATION = 0x4E59494D
 _FEW_NEEDLES = 64
 _WAIT_SECONDS = 15.0
-_READ = "import sys\nfor name in sys.argv[1:]:\n    sys.stdout.buffer.write(open(name, 'rb').read() + b'\\n' * 8)"
+_READ = "import shutil, sys; shutil.copyfileobj(open(sys.argv[1], 'rb'), sys.stdout.buffer)"
 
 
 @contextmanager
@@ -170,23 +170,24 @@ def scan(db: sqlite3.Connection, path: Path, others: int, needles: Sequence[str]
         file for file in (path, *(Path(f"{path}{tail}") for tail in ("-wal", "-shm", "-journal"))) if file.exists()
     ]
     sought = list(dict.fromkeys(needle for needle in needles if needle))
-    content = _content(files)
-    found = bytes_of(content, [n.encode() for n in sought])
-    if found:
-        left = [n for n in sought if n.encode() in content and not _said_elsewhere(db, others, n)]
-        found = bytes_of(content, [n.encode() for n in left])
+    found = 0
+    for file in files:
+        content = _content(file)
+        if bytes_of(content, [n.encode() for n in sought]):
+            left = [n for n in sought if n.encode() in content and not _said_elsewhere(db, others, n)]
+            found += bytes_of(content, [n.encode() for n in left])
     return {"files_scanned": len(files), "bytes_found": found}
 
 
-def _content(files: Sequence[Path]) -> bytes:
-    """The bytes of files, read by another process: a process that closes a file loses all its
+def _content(file: Path) -> bytes:
+    """The bytes of a file, read by another process: a process that closes a file loses all its
     locks on it (POSIX), also those by which SQLite keeps other programs from taking away a log
     that is in use (sqlite.org/howtocorrupt.html, section 2.2)."""
-    command = [sys.executable, "-I", "-S", "-c", _READ, *map(str, files)]
-    done = subprocess.run(command, capture_output=True, check=False)
-    if done.returncode:
-        raise StoreError(f"{files[0]} was erased from, but could not be searched: {done.stderr.decode()[-200:]}")
-    return done.stdout
+    try:
+        command = [sys.executable, "-I", "-S", "-c", _READ, str(file)]
+        return subprocess.run(command, capture_output=True, check=True).stdout
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        raise StoreError(f"it was erased, but {file} could not be searched for what is left: {error}") from error
 
 
 def _said_elsewhere(db: sqlite3.Connection, scope: int, needle: str) -> bool:

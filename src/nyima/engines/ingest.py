@@ -23,6 +23,7 @@ from nyima.engines.recall import index_pending
 from nyima.engines.recipes import Recipe
 from nyima.engines.strategies.common import follow_up, notes_event
 from nyima.engines.strategies.history import episodes
+from nyima.engines.undo import UNDONE
 from nyima.errors import Conflict, ModelError, NotFound, NyimaError
 
 __all__ = ["MODEL_FREE", "SESSION_WRITERS", "Ingest", "Progress", "settled", "turn_id"]
@@ -32,6 +33,7 @@ MODEL_FREE = ("graph", "mend")
 """The kinds of jobs that need no chat model."""
 _LEASE_SECONDS = 900.0
 _MOST_ATTEMPTS = 5
+_OF_A_TURN = frozenset({"gate", "note", "graph"})
 _BACKOFF_SECONDS = (2.0, 15.0, 60.0, 300.0)
 _UNREACHABLE_SECONDS = 20.0
 
@@ -176,6 +178,9 @@ class Ingest:
         await self.store.settle(scope, job, retry_at=retry, error=text[:500])
 
     async def _do(self, scope: Scope, job: Job) -> None:
+        if job.kind in _OF_A_TURN and await self.store.events(scope, UNDONE, ref=job.subject, limit=1):
+            await self.store.commit(scope, Delta(), close=job.id)  # the user took back what was noted of it
+            return
         for attempt in range(5):
             written = await self.writers(job.kind, job.recipe).write(scope, job)
             try:

@@ -103,17 +103,32 @@ async def traces_of(store: Store, scope: Scope, refs: Collection[str]) -> list[E
 
 
 async def telling(store: Store, scope: Scope, gone: Mapping[str, Turn], records: Iterable[MemoryRecord]) -> list[Turn]:
-    """The replies that tell a value of what goes, such as a name or a place, which the user
-    says nowhere else; also in sessions that have no trace of where they had it from."""
-    turns = await store.turns(scope)
+    """The replies that tell a value of what goes, which the user says nowhere else; also in
+    sessions that have no trace of where they had it from. A name or a number is enough; of a
+    common word, such as what one is allergic to, the reply must speak to the user."""
+    turns, held = await store.turns(scope), list(records)
     stays = " ".join(_spaced(t.text) for t in turns if t.role is Role.USER and t.id not in gone)
-    values = {r.value if isinstance(r, ProfileFact) else r.name for r in records if isinstance(r, ProfileFact | Entity)}
-    sought = {s for v in values if len(v) >= _LEAST_TOLD and content_words(v) and (s := _spaced(v)) not in stays}
-    since = min((t.at for t in gone.values()), default=None)
+    named = {r.name for r in held if isinstance(r, Entity) and _proper(r.name)}
+    values = {r.value for r in held if isinstance(r, ProfileFact)}
+    sought = {
+        v: s for v in named | values if len(v) >= _LEAST_TOLD and content_words(v) and (s := _spaced(v)) not in stays
+    }
+    since = min([t.at for t in gone.values()] or [r.recorded.since for r in held], default=None)
     if not sought or since is None:
         return []
-    later = [t for t in turns if t.role is Role.ASSISTANT and t.id not in gone and t.at >= since]
-    return [t for t in later if any(s in _spaced(t.text) for s in sought)]
+    found: list[Turn] = []
+    for turn in turns:
+        if turn.role is Role.ASSISTANT and turn.id not in gone and turn.at >= since:
+            text = _spaced(turn.text)
+            to_user = " you " in text or " your " in text
+            if any(s in text and (to_user or _proper(v)) for v, s in sought.items()):
+                found.append(turn)
+    return found
+
+
+def _proper(value: str) -> bool:
+    """Whether a value is a name or has a number in it."""
+    return any(c.isupper() or c.isdigit() for c in value)
 
 
 def _spaced(text: str) -> str:

@@ -8,21 +8,36 @@ from datetime import datetime
 
 from nyima.domain.changes import Add, Change, ChangeRow, Erase, Retire, Revise
 from nyima.domain.conversation import Scope
-from nyima.domain.memory import Interval
+from nyima.domain.memory import Interval, MemoryRecord, Note
 from nyima.domain.ports import Event, RecordFilter, Store
+from nyima.errors import NotFound
 
-__all__ = ["inverse", "last_change", "withdrawn"]
+__all__ = ["UNDONE", "inverse", "last_change", "withdrawn"]
+
+UNDONE = "undone"
+"""The kind of event that says that nothing is to be noted of a turn."""
 
 _WITHOUT_UNDO = frozenset({"history", "forget", "undo", ""})
 _NOTED = ("fact", "note", "relation")
 
 
-async def withdrawn(store: Store, scope: Scope, turn: str) -> tuple[list[Change], list[Event]]:
+async def withdrawn(store: Store, scope: Scope, turn: str, now: datetime) -> tuple[list[Change], list[Event]]:
     """The notes of a turn leave the journal, and what takes their place says that nothing of it
-    is to be kept: what is made of notes later is made without them."""
+    is to be kept; jobs that would still note something of it find the event ``undone``. Raises
+    NotFound for a turn that is not there."""
+    if not await store.turns(scope, ids=(turn,)):
+        raise NotFound(f"there is no turn {turn!r}: what was said is needed to undo what was noted of it")
     found = [e for kind in ("notes", "facts") for e in await store.events(scope, kind, ref=turn) if e.body.get("facts")]
     empty = [replace(e, id=f"{e.id}-undone", body={**e.body, "facts": [], "remember": False}) for e in found]
-    return [Erase(e.id, "event") for e in found], empty
+    mark = Event(f"undone-{turn}", UNDONE, now, (turn,), {"turn": turn})
+    return [Erase(e.id, "event") for e in found], [*empty, mark]
+
+
+def _noted_of(record: MemoryRecord, turn: str) -> bool:
+    """Whether a turn gave a record this version: a note is of its first turn, the others are
+    what stood around it; a fact or relation that is told again is of the last."""
+    turns = record.provenance.turns
+    return (turns[:1] if isinstance(record, Note) else turns[-1:]) == (turn,)
 
 
 async def last_change(
@@ -34,9 +49,10 @@ async def last_change(
     undone = {int(r.reason.rpartition(" ")[2]) for r in rows if r.by == "undo" and r.reason.startswith("undo of")}
     done = [r for r in rows if r.by not in _WITHOUT_UNDO and r.revision not in undone]
     if turn is not None:
-        noted = await store.records(scope, RecordFilter(kinds=_NOTED, turns=(turn,), retired=True))
-        mine = {r.id for r in noted}
-        steps = [[r for r in done if r.verb in {"add", "revise"} and (r.successor or r.id) in mine]]
+        linked = await store.records(scope, RecordFilter(kinds=_NOTED, turns=(turn,), retired=True))
+        mine = {r.id for r in linked if _noted_of(r, turn)}
+        own = {r.successor or r.id for r in done if r.by == "user"}  # the user's hand is no note
+        steps = [[r for r in done if r.verb in {"add", "revise"} and (r.successor or r.id) in mine - own]]
     else:
         steps = [[r for r in done if r.revision == n] for n in sorted({r.revision for r in done}, reverse=True)]
     for step in steps:

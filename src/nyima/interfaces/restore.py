@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nyima.adapters.schema import record_from_dict
-from nyima.domain.changes import Add, Delta
+from nyima.domain.changes import Add, Change, Delta, Retire
 from nyima.domain.conversation import Origin, Role, Session, Turn, as_utc, clean_text
 from nyima.errors import InputError
 from nyima.memory import Memory
@@ -89,10 +89,14 @@ async def restore(memory: Memory, lines: Sequence[str], name: str) -> dict[str, 
     before = len(await memory.turns())
     for id, said in turns.items():
         await memory.store.append(memory.scope, sessions[id], said)
-    there = {r.id for r in await memory.records(retired=True)}
-    new_records = tuple(a for a in records if a.record.id not in there)
-    if new_records:  # what is there has its own history, which `undo` goes by
-        await memory.store.commit(memory.scope, Delta(new_records, "import"))
+    there = {r.id: r for r in await memory.records(retired=True)}
+    changes: list[Change] = [a for a in records if a.record.id not in there]
+    for given in (a.record for a in records):
+        ended, here = given.recorded.until, there.get(given.id)
+        if ended is not None and here is not None and here.recorded.until is None:
+            changes.append(Retire(given.id, ended, "had ended where it was exported"))
+    if changes:  # what is there has its own history, which `undo` goes by
+        await memory.store.commit(memory.scope, Delta(tuple(changes), "import"))
     held = {r.id for r in await pinned(memory)}
     for id in pins:
         if id not in held:

@@ -169,7 +169,14 @@ def test_housekeeping_of_front_ends_leaves_no_trace(desk: Desk, prompt: str) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["### Task: water my plants on Mondays, I always forget", "Suggest a title for my novel about Porto."]
+    "text",
+    [
+        "### Task: water my plants on Mondays, I always forget",
+        "Suggest a title for my novel about Porto.",
+        "Suggest a title for my talk on dialogue systems. My name is Karen and I live in Moab.",
+        "Create a catchy title for the discussion section of my thesis.",
+        "Please write a job title of a chat support agent for my CV.",
+    ],
 )
 def test_what_only_looks_like_housekeeping_is_remembered(desk: Desk, text: str) -> None:
     desk.ask(text)

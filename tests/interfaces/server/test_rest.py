@@ -274,6 +274,16 @@ def test_importing_again_leaves_nothing_for_undo_to_take_away(desk: Desk) -> Non
         assert len(client.get("/api/records").json()["rows"]) > 0
 
 
+def test_what_ended_where_it_was_exported_ends_here(desk: Desk) -> None:
+    other = desk.key("other")
+    with desk.client() as client, desk.client(other) as there:
+        client.put("/api/profile/city", json={"value": "Moab"})
+        there.post("/api/import", content=client.get("/api/export").content)
+        client.put("/api/profile/city", json={"value": "Provo"})
+        there.post("/api/import", content=client.get("/api/export").content)
+        assert there.get("/api/profile").json()["profile"] == client.get("/api/profile").json()["profile"]
+
+
 def test_a_browser_is_told_what_is_wrong_on_a_page(desk: Desk) -> None:
     with desk.client() as client:
         login = client.post("/login", content=f"key={desk.secret}")

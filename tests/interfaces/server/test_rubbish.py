@@ -159,6 +159,27 @@ def test_an_end_without_its_last_word_is_an_end(desk: Desk, given: Given) -> Non
     assert desk.look(lambda m: m.explain(turn.id)).trace["complete"] is not False
 
 
+def test_an_error_before_the_last_word_is_heard_of(desk: Desk, given: Given) -> None:
+    given.kind, given.payload = "text/event-stream", (event({"error": {"message": "overloaded"}}), event(b"[DONE]"))
+    assert "overloaded" in desk.ask("Hello", stream=True).text
+
+
+def test_a_second_try_that_is_refused_is_heard_of(desk: Desk, given: Given) -> None:
+    class Once(Given):
+        """Notes alone, then too busy."""
+
+        async def _answer(self, path: str, body: dict[str, Any], send: Any) -> None:
+            await super()._answer(path, body, send)
+            self.kind, self.status, self.payload = "application/json", 429, (b'{"error":{"message":"too busy"}}',)
+
+    desk.stub.__class__ = Once
+    given.kind = "text/event-stream"
+    given.payload = (b": PROCESSING\n\n", chunk({"content": NOTES.lstrip()}), chunk({}, "stop"), event(b"[DONE]"))
+    answer = desk.ask("My cat is called Nyima.", stream=True)
+    assert answer.text.startswith(": PROCESSING")
+    assert "too busy" in answer.text
+
+
 def test_usage_beside_the_end_is_told_and_a_null_error_is_none(desk: Desk, given: Given) -> None:
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     last = chunk({}, "stop", usage=usage, error=None)
@@ -262,6 +283,44 @@ def test_nobody_goes_on_from_the_response_of_another(desk: Desk, given: Given) -
         assert "of yours" in hers.get("/v1/responses/resp_2").text
 
 
+def test_a_stored_response_tells_nothing_of_the_memory(tmp_path: Path) -> None:
+    class Keeps(Given):
+        """Gives what it was asked for back, as the upstream that keeps it does."""
+
+        async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+            await super().__call__(
+                {**scope, "method": "POST"} if scope.get("method") == "GET" else scope, receive, send
+            )
+
+    stub = Keeps()
+    with desk_at(tmp_path, stub) as desk, desk.client() as client:
+        whole = {"id": "resp_1", "instructions": "the memory of Timbuktu", "output": [message("m", "Hello." + NOTES)]}
+        stub.payload = (json.dumps(whole).encode(),)
+        client.post("/v1/responses", json={"input": "Hi"})
+        told = client.get("/v1/responses/resp_1")
+        assert told.status_code == 200
+        assert "Timbuktu" not in told.text
+        assert "nyima-notes" not in told.text
+        assert client.get("/v1/responses/resp_1?stream=true").status_code == 400
+        reading = desk.key("me", "read")
+        with desk.client(reading) as other:
+            assert other.delete("/v1/responses/resp_1").status_code == 403
+
+
+def test_a_key_that_only_reads_writes_nothing_after_tools(desk: Desk, given: Given) -> None:
+    call = {"id": "fc_1", "type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}
+    tools = [{"type": "function", "name": "look", "parameters": {"type": "object"}}]
+    respond(given, "resp_1", call)
+    with desk.client() as client:
+        client.post("/v1/responses", json={"input": "How is the weather?", "tools": tools})
+    respond(given, "resp_2", message("m", "Sunny."))
+    output = [{"type": "function_call_output", "call_id": "c", "output": "sun"}]
+    with desk.client(desk.key("me", "read")) as client:
+        body = {"input": output, "previous_response_id": "resp_1", "tools": tools}
+        assert client.post("/v1/responses", json=body).status_code == 403
+    assert said(desk) == [("user", "How is the weather?")]
+
+
 def test_a_key_that_acts_for_others_finds_their_responses(desk: Desk, given: Given) -> None:
     acting = desk.key("service", "read,write,act-as")
     respond(given, "resp_9", message("msg_9", "Hello."))
@@ -332,6 +391,9 @@ def test_the_whole_reply_takes_the_place_of_the_one_that_broke_off(tmp_path: Pat
                 ("user", "My cat is called Nyima."), ("assistant", "It is a very nice name for a cat."),
             ]  # fmt: skip
         assert not [r for r in desk.records("episode") if r.text.endswith(broken[1])]
+        desk.stub.fault = "die:4"
+        desk.ask("My cat is called Nyima.", headers=headers, stream=True)
+        assert len(said(desk)) == 2, "a retry that breaks off adds nothing to a whole reply"
 
 
 def test_tools_of_responses_do_not_repeat_the_message(tmp_path: Path) -> None:

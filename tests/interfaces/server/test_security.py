@@ -353,6 +353,7 @@ def test_who_changed_what_can_be_looked_up_without_what_was_said(desk: Desk, aud
         service.post("/v1/chat/completions", json={"messages": [{"role": "user", "content": CANARY}], "user": "karen"})
         stranger.get("/api/profile")
         client.post(f"/sessions/{CANARY}/forget")
+        client.post("/sessions/mum-has-cancer/forget")
     lines = _audit(audited)
     told = [(r["what"], r["method"], r["route"], r["status"], r.get("user"), r.get("id")) for r in lines]
     assert told == [
@@ -362,6 +363,7 @@ def test_who_changed_what_can_be_looked_up_without_what_was_said(desk: Desk, aud
         ("other user", "GET", "/api/profile", 200, "karen", None),
         ("other user", "POST", "chat", 200, "karen", None),
         ("refused", "GET", "none", 401, None, None),
+        ("change", "POST", "session", 404, "me", None),
         ("change", "POST", "session", 404, "me", None),
     ]
     keys = {k.id for k in desk.ring.all()}

@@ -231,7 +231,7 @@ def _add_proxy(app: FastAPI) -> None:
 
     async def stored(request: Request) -> Response:
         """A response that the upstream keeps."""
-        needs(request.state.key, ("read",))
+        needs(request.state.key, ("write",) if request.method == "DELETE" else ("read",))
         return await there(request).stored(request, request.state.key, request.path_params["id"])
 
     routes: Iterable[tuple[str, Callable[[Request], Awaitable[Response]], str]] = (

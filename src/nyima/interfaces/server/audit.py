@@ -21,7 +21,7 @@ _log = logging.getLogger("nyima.audit")
 _CHANGES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _READS = frozenset({"/api/recall"})
 _EXPORTS = frozenset({"/api/export"})
-_OURS = re.compile(r"[a-z]{1,4}-[\w.~+-]{1,80}\Z")
+_OURS = re.compile(r"(?:[a-z]-){1,2}[0-9a-f]{12,32}(?:~[0-9a-fm]{6,24})?\Z")
 _SIZE, _OLD = 5_000_000, 5
 
 

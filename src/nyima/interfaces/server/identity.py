@@ -23,7 +23,8 @@ _TASK = "### task:"
 _TASK_SIGNS = ("<chat_history>", "### Output:", "### Guidelines:", "JSON format")
 _TITLE = re.compile(
     r"(?:please )?(?:provide|generate|create|write|suggest|summarize this (?:chat|conversation) (?:in|as|with))\b"
-    r"[^.\n]{0,80}\btitle\b[^.\n]{0,60}\b(?:for|of|summari[sz]ing)\b[^.\n]{0,30}\b(?:chat|conversation|dialogue|discussion)\b",
+    r"[^.\n]{0,80}\btitle\b[^.\n]{0,40}\b(?:for|of|summari[sz]ing) (?:this|the|our)(?: following| above)?"
+    r" (?:chat|conversation|dialogue|discussion)(?: history)?(?: (?:above|below|between|so far)\b[^.\n]{0,60})?\s*(?:[.,:;\n]|$)",
 )
 _AGAIN = timedelta(minutes=10)
 _MOMENT = timedelta(seconds=30)

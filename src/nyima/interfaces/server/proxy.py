@@ -78,10 +78,10 @@ class Proxy:
         message = next((text for role, text in reversed(lines) if role == "user"), "")
         if who.mode == "off" or housekeeping(message):
             return None
-        if not message.strip():
-            return await self._going_on(who, body)
         if (who.reads and "read" not in key.scopes) or (who.writes and "write" not in key.scopes):
             raise Problem(403, f"this key has the scopes {', '.join(key.scopes)}: memory {who.mode!r} needs more")
+        if not message.strip():
+            return await self._going_on(who, body)
         memory = self.memories.of(who.scope)
         last = max(i for i, (role, _) in enumerate(lines) if role == "user")
         said = [line for line in lines[: last + 1] if line[0] in {"user", "system", "developer"}]
@@ -138,12 +138,13 @@ class Proxy:
             self.owned.check(id, scope_of(key, named))
         else:
             self.owned.reached(id, key, scope_of(key, ""))
+        if request.query_params.get("stream", "").lower() in {"true", "1"}:
+            raise Problem(400, "a stored response is given whole here: leave `stream` out", param="stream")
         answer = await self.pass_on(request, key, f"/responses/{id}")
-        with contextlib.suppress(ValueError, TypeError, AttributeError):
-            body = parsed(bytes(answer.body))
+        with contextlib.suppress(ValueError, TypeError, AttributeError, RecursionError):
+            body = RESPONSES.unsaid(parsed(bytes(answer.body)), {})  # what the memory added is not told again
             shown, _, notes = RESPONSES.text(body).partition("<nyima-notes>")
-            if notes:
-                return Answered(RESPONSES.with_text(body, shown.rstrip()), answer.status_code)
+            return Answered(RESPONSES.with_text(body, shown.rstrip()) if notes else body, answer.status_code)
         return answer
 
     async def close(self) -> None:

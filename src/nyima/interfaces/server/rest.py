@@ -216,7 +216,7 @@ async def jobs(who: Reads) -> Page:
 
 
 @router.post("/jobs/run", tags=["server"])
-async def run_jobs(who: Writes, seconds: Annotated[float, Query(ge=0, le=60)] = 20.0) -> dict[str, int]:
+async def run_jobs(who: Writes, seconds: Annotated[float, Query(ge=0, le=30)] = 20.0) -> dict[str, int]:
     """Do what is due now; how many were done, wait, and are parked. After ``seconds`` it tells
     how far it came, and goes on."""
     before = await _states(who)

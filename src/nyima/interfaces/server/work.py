@@ -212,7 +212,8 @@ class Work:
         """One call, passed on as it comes."""
         async with self._send() as sent:
             if sent.status >= 400:
-                await put(refused(sent, await sent.read(MOST_ANSWER)))
+                told = refused(sent, await sent.read(MOST_ANSWER))
+                await put(b"data: " + bytes(told.body) + b"\n\n" if self.opened else told)
                 return
             if "event-stream" not in sent.headers.get("content-type", ""):
                 raise ModelUnreachable("the upstream sent no stream of events: check its address")
@@ -239,7 +240,7 @@ class Work:
                         await put(ready)
                     held.clear()
             if event.done:
-                return
+                break
         for ready in held:
             await put(ready)
         for last in stream.end():

@@ -224,9 +224,13 @@ async def sessions(request: Request) -> Response:
     """The conversations."""
     memory = _reads(request).memory
     found = sorted(await memory.sessions(), key=lambda s: s.started, reverse=True)
-    begins = {t.session: t.text for t in reversed(await memory.turns()) if t.role is Role.USER}
-    shown = [(s, s.title or begins.get(s.id, "")[:80] or s.id) for s in found[:_MOST]]
+    shown = [(s, s.title or await _begin(memory, s.id) or s.id) for s in found[:_MOST]]
     return render(request, "sessions.html", "Sessions", sessions=shown)
+
+
+async def _begin(memory: Memory, session: str) -> str:
+    """The first words of a session."""
+    return next((t.text[:80] for t in await memory.turns(session) if t.role is Role.USER), "")
 
 
 async def session(request: Request) -> Response:

@@ -79,7 +79,7 @@ def test_a_person_talks_sees_why_corrects_and_forgets(page: Page, desk: Desk) ->
     page.locator("details.why summary").click()
     assert "My cat is called Nyima." in page.locator("details.why").inner_text()
 
-    page.goto(f"{desk.url}/memories?q=cat")
+    page.goto(f"{desk.url}/memories?q=cat")  # what was said is found at once, before anything is made of it
     page.locator("details summary").first.click()
     page.get_by_role("button", name="Pin: always in mind").first.click()
     page.wait_for_selector(".pin")
@@ -88,8 +88,9 @@ def test_a_person_talks_sees_why_corrects_and_forgets(page: Page, desk: Desk) ->
 
     page.on("dialog", lambda dialog: dialog.accept())
     page.goto(f"{desk.url}/memories?q=cat")
-    page.locator("details summary").first.click()
-    page.get_by_role("button", name="Forget for good").first.click()
+    row = page.locator("#rows li", has_text="My cat is called Nyima.").first
+    row.locator("summary").click()
+    row.get_by_role("button", name="Forget for good").click()
     page.get_by_text("Erased for good. Turns: ").wait_for()
     api.expect(page.locator("#rows .text", has_text="My cat is called Nyima.")).to_have_count(0)
     page.goto(f"{desk.url}/memories")

@@ -130,7 +130,9 @@ async def _rows(memory: Memory, request: Request) -> dict[str, Any]:
     as_of = _day(asked.get("day"), await _first(memory), memory.parts.clock.now())
     kinds = (kind,) if kind in KINDS else _SHOWN
     if words:
-        found = [e.record for e in (await memory.recall(words, as_of=as_of, kinds=kinds, log=False)).kept]
+        found = [
+            e.record for e in (await memory.recall(words, as_of=as_of, kinds=kinds if kind else (), log=False)).kept
+        ]
     else:
         found = (await memory.records(kinds=kinds, as_of=as_of, retired=bool(asked.get("retired")) and as_of is None))[
             ::-1

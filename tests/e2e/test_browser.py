@@ -19,6 +19,8 @@ Page = Any
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]  # fmt: skip
 CAT = "Nice to meet Nyima!\n<notes>\nremember: yes\ncat_name: Nyima\n</notes>"
+_PATIENCE = 20_000  # milliseconds: two cores may be busy with other tests
+api.expect.set_options(timeout=_PATIENCE)
 PAGES = ("/", "/memories", "/profile", "/sessions", "/graph", "/documents", "/settings", "/docs")
 
 
@@ -34,7 +36,7 @@ def browser() -> Iterator[Any]:
 def page(browser: Any, tmp_path: Path) -> Iterator[Page]:
     context = browser.new_context(accept_downloads=False)
     found = context.new_page()
-    found.set_default_timeout(5_000)
+    found.set_default_timeout(_PATIENCE)
     yield found
     context.close()
 

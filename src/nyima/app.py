@@ -3,6 +3,8 @@ that joins engines to adapters."""
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 import socket
 import tomllib
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from nyima.domain.conversation import Scope
 from nyima.domain.ports import ChatModel, Clock, Embedder
-from nyima.errors import ConfigError, NoModel, PackError
+from nyima.errors import ConfigError, NoModel
 from nyima.parts import Parts
 from nyima.settings import Settings, default_path
 
@@ -180,25 +182,45 @@ def _first_model(url: str, key: str) -> str:
 
 def find_embedder(settings: Settings, name: str | None = None) -> Embedder | None:
     """The embedder (or the named one): a pack, the folder of a trained retriever, or a model
-    of the endpoint; None for ``none``. A pack must have been pulled."""
-    from nyima.adapters.embedders import OnnxEmbedder, OpenAIEmbedder
+    of the endpoint; None for ``none``, and where the packages for a pack are not installed:
+    then memories are found by words, and a warning says so once. A pack must have been
+    pulled. All memories of a process share the embedder of one model."""
+    from nyima.adapters.embedders import OpenAIEmbedder, runtime_missing
     from nyima.adapters.openai_chat import Endpoint
     from nyima.adapters.packs import packs
 
     name = name or settings.embedder
     if name == "none":
         return None
-    if name in packs():
-        pack = shelf(settings)
-        files = pack.files(name)
-        damaged = pack.verify(name)
-        if damaged:
-            raise PackError(f"{', '.join(damaged)} is damaged: run `nyima models pull {name}`")
-        return OnnxEmbedder(files, name)
     folder = Path(name).expanduser()
-    if (folder / "model.onnx").is_file():
-        return OnnxEmbedder({n: folder / n for n in ("model.onnx", "tokenizer.json")}, f"trained:{folder.name}")
-    return OpenAIEmbedder(name, Endpoint(settings.base_url or None, settings.api_key or None))
+    trained = name not in packs() and (folder / "model.onnx").is_file()
+    if name not in packs() and not trained:
+        return OpenAIEmbedder(name, Endpoint(settings.base_url or None, settings.api_key or None))
+    missing = runtime_missing()
+    if missing:
+        _say_once(
+            f"{missing} is not installed, so memories are found by their words and not by meaning:"
+            " run `pip install 'nyima[local]'`, or set NYIMA_EMBEDDER=none to be told no more"
+        )
+        return None
+    if trained:
+        return _onnx(folder / "model.onnx", folder / "tokenizer.json", f"trained:{folder.name}")
+    files = shelf(settings).files(name)
+    return _onnx(files["model.onnx"], files["tokenizer.json"], name)
+
+
+@functools.lru_cache(maxsize=4)
+def _onnx(model: Path, tokenizer: Path, name: str) -> Embedder:
+    """The embedder of these files: one for all memories of the process, since each holds the
+    whole model. A pack's content was checked by its hash when it was pulled."""
+    from nyima.adapters.embedders import OnnxEmbedder
+
+    return OnnxEmbedder({"model.onnx": model, "tokenizer.json": tokenizer}, name)
+
+
+@functools.lru_cache(maxsize=16)
+def _say_once(message: str) -> None:
+    logging.getLogger("nyima").warning(message)
 
 
 def read_persona(settings: Settings) -> str:

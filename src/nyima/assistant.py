@@ -51,7 +51,11 @@ class Assistant:
         private: bool = False,
         works: bool = True,
     ) -> None:
-        self.memory = memory
+        """A companion over ``memory``. With ``private`` this conversation reads the memory and
+        never writes it; other conversations over the same memory are not concerned."""
+        self._shared = memory
+        self._private = private
+        self.memory = memory.reading() if private else memory
         self.last: Answer | None = None
         self.recipe: Recipe = memory.parts.recipe
         self.tools = dict(tools or {})
@@ -62,7 +66,6 @@ class Assistant:
         self._background: asyncio.Task[None] | None = None
         self._started = False
         self._works = works
-        self.private = private
 
     @classmethod
     def open(
@@ -94,12 +97,14 @@ class Assistant:
 
     @property
     def private(self) -> bool:
-        """Whether the running chat reads the memory and never writes it."""
-        return self.memory.parts.private
+        """Whether this conversation reads the memory and never writes it. Setting it begins a
+        new conversation of that kind."""
+        return self._private
 
     @private.setter
     def private(self, value: bool) -> None:
-        self.memory.parts.private = value
+        self._private = value
+        self.memory = self._shared.reading() if value else self._shared
         self._session, self._own, self._known = None, [], None
 
     @property
@@ -146,7 +151,7 @@ class Assistant:
         known with a sentence of the model's own."""
         known = await self._knowledge()
         session = await self._current()
-        if not known.profile.facts and not known.summary:
+        if not known.profile.facts and not known.texts:
             hello = "Hello! I don't think we have met. What should I call you?"
             yield hello
             await self._store_greeting(session, hello, known)
@@ -309,7 +314,9 @@ class Assistant:
     def use(self, *sources: Source) -> None:
         """Ask these sources of your own, too, from the next message on (see ``Source``).
         Raises ConfigError for two of one name, a dependency that is not there, a circle."""
-        self.memory.use(*sources)
+        self._shared.use(*sources)
+        if self._private:
+            self.memory = self._shared.reading()
 
     def choose(self, recipe: str) -> None:
         """Use another recipe from the next message on. Raises ConfigError."""

@@ -13,15 +13,16 @@
     │   ├── ForeignStore      the file is not a memory of Nyima, or is damaged
     │   ├── NewerStore        a newer Nyima wrote it
     │   ├── Conflict          somebody else changed the memory in the meantime
+    │   ├── LostLease         another worker has taken the job in the meantime
     │   └── EmbedderMismatch  its vectors come from another embedding model
     ├── ModelError            the chat or embedding model failed
     │   ├── ModelUnreachable  no answer at that address
     │   ├── ModelRefused      it answered with an error
     │   ├── ModelGarbled      its answer could not be used, also after repair
     │   ├── NoModel           an operation needs a model and none is set
-    │   └── BudgetSpent       the user's budget of calls or tokens is used up
-    ├── SourceFailed          a source of the user's own raised, or took too long
-    └── PackError             model weights are missing, damaged or out of reach
+    │   ├── BudgetSpent       the user's budget of calls or tokens is used up
+    │   └── PackError         model weights are missing, damaged or out of reach
+    └── SourceFailed          a source of the user's own raised, or took too long
 
 Each message says what happened, the value concerned and what to do next.
 """
@@ -35,6 +36,7 @@ __all__ = [
     "EmbedderMismatch",
     "ForeignStore",
     "InputError",
+    "LostLease",
     "ModelError",
     "ModelGarbled",
     "ModelRefused",
@@ -104,6 +106,10 @@ class Conflict(StoreError):
     """The memory changed since it was read; read it again and retry."""
 
 
+class LostLease(StoreError):
+    """The job's lease ran out and another worker has it, or has done it."""
+
+
 class EmbedderMismatch(StoreError):
     """The file's vectors come from another embedding model."""
 
@@ -138,7 +144,7 @@ class SourceFailed(NyimaError):
     """A source of the user's own raised, took too long, or gave what is no text."""
 
 
-class PackError(NyimaError):
+class PackError(ModelError):
     """Model weights are missing, damaged or out of reach."""
 
     exit_code = 6

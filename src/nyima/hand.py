@@ -81,7 +81,9 @@ class Hand:
     async def commit(self, *changes: Change) -> None:
         """Commit changes with what follows from them."""
         with span(self.parts, "revise") as spanned:
-            written = await Cascade(self.store, self.clock).follow(self.scope, Written(Delta(changes, "user")))
+            written = await Cascade(self.store, self.clock, self.parts.recipe).follow(
+                self.scope, Written(Delta(changes, "user"))
+            )
             await self.store.commit(self.scope, written.delta, jobs=written.jobs)
             spanned.found(len(written.delta.changes))
 

@@ -33,7 +33,7 @@ from nyima.engines.sources import Source
 from nyima.engines.strategies.common import Desk
 from nyima.engines.strategies.conditional import passive_note
 from nyima.engines.undo import last_change, withdrawn
-from nyima.errors import InputError, ModelError, NotFound
+from nyima.errors import InputError, ModelError, NotFound, StoreFull, StoreReadOnly
 from nyima.hand import Hand, Link
 from nyima.opening import parts_for
 from nyima.own_sources import checked
@@ -115,6 +115,11 @@ class Memory:
             return cls(parts_for(path, user, recipe, model, embedder, clock))
 
         return Opening(start)
+
+    def reading(self) -> Memory:
+        """The same memory for a private conversation: recall, a trace or a call leave nothing
+        behind. What the user asks for by hand (``forget``, ``revise``) is done all the same."""
+        return Memory(replace(self.parts, private=True))
 
     # --- writing ---
 
@@ -221,7 +226,10 @@ class Memory:
             found = await self._recall(query, budget, self.parts.recipe, as_of=as_of, kinds=kinds)
             spanned.found(len(found.kept), query)
         if log and not self.parts.private:
-            await self.store.log(self.scope, trace_event(found, found.query.at))
+            try:
+                await self.store.log(self.scope, trace_event(found, found.query.at))
+            except (StoreFull, StoreReadOnly) as error:
+                found = replace(found, failed={**found.failed, "trace": f"not kept: {error}"})
         return found
 
     async def _recall(
@@ -237,7 +245,8 @@ class Memory:
             raise InputError("an empty query finds nothing: give some words")
         budget = budget or Budget(10, 100_000)
         if not self.parts.private:
-            with contextlib.suppress(ModelError):  # then the recall is by words, and its trace says so
+            # Without them the recall is by words, or without a trace, and says so.
+            with contextlib.suppress(ModelError, StoreFull, StoreReadOnly):
                 await self.ingest.index(self.scope)
         if recipe.selector == "policy":
             await self.parts.learned()
@@ -337,7 +346,7 @@ class Memory:
         return receipt
 
     async def _forget(self, ids: Sequence[str], query: str | None, session: str | None, *, everything: bool) -> Receipt:
-        cascade = Cascade(self.store, self.parts.clock)
+        cascade = Cascade(self.store, self.parts.clock, self.parts.recipe)
         if everything:
             return await cascade.erase_all(self.scope)
         if session is not None:

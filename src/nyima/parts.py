@@ -37,7 +37,8 @@ def _rule() -> WalkPolicy:
 @dataclass(slots=True)
 class Parts:
     """What a memory works with. ``chat`` answers, ``writer_chat`` writes notes and
-    summaries (the same model unless another is set)."""
+    summaries (the same model unless another is set). ``private`` is fixed when the value is
+    made: ``Memory.reading`` makes one of its own for a private conversation."""
 
     scope: Scope
     store: Store
@@ -152,9 +153,10 @@ class Parts:
         return Recaller(self.store, planner, retrievers, self._judge(recipe), selector, vectors, recipe.rounds)
 
     def _specs(self, recipe: Recipe, k: int | None) -> tuple[SourceSpec, ...]:
-        """The recipe's sources, without the persona where all of it is in the system message."""
-        whole = not k and tokens(self.persona) <= recipe.room["persona"]
-        return tuple(s for s in recipe.sources if s.how != "persona" or (self.persona.strip() and not whole))
+        """The recipe's sources. The persona is no memory: it is asked for a reply alone, and only
+        where not all of it is in the system message."""
+        asked = k is None and self.persona.strip() and tokens(self.persona) > recipe.room["persona"]
+        return tuple(s for s in recipe.sources if s.how != "persona" or asked)
 
     def _planner(self, how: str, asked: Asked, vectors: QueryEmbedder) -> Planner:
         from nyima.engines.strategies.planners import (
@@ -241,7 +243,8 @@ class Parts:
         search = SearchRetriever(self.store, vectors, how, source.weights, source.turns, source.region or None)
         if source.how != "walk":
             return search
-        return GraphRetriever(self.store, search, embedder.embed if embedder else None, recipe.from_root, self.labels)
+        embed = embedder.embed if embedder else None
+        return GraphRetriever(self.store, search, embed, recipe.from_root, source.ruled, self.labels)
 
     def _judge(self, recipe: Recipe) -> Judge:
         from nyima.engines.strategies.judges import (

@@ -23,7 +23,7 @@ from nyima.engines.reading import shown as shown_evidence
 from nyima.engines.recipes import Recipe
 from nyima.engines.strategies.common import Desk
 from nyima.engines.strategies.summaries import standing
-from nyima.errors import ModelError, ModelGarbled
+from nyima.errors import ModelError, ModelGarbled, StoreFull, StoreReadOnly
 from nyima.memory import Memory
 from nyima.parts import Parts
 from nyima.pins import pinned
@@ -147,25 +147,25 @@ async def known_of(memory: Memory) -> Known:
     texts = await standing(Desk(parts.store, None, parts.clock), parts.scope)
     profile = await memory.profile()
     kept = [r for r in await pinned(memory) if not isinstance(r, ProfileFact)]
-    refs = (*(f.id for f in profile.facts), *(r.id for r in (*kept, *texts)))
-    lines = (*(" ".join(r.text.split()) for r in kept), *(t.body for t in texts))
-    return Known(profile, "\n".join(lines), refs)
+    return Known(profile, (*((r.id, " ".join(r.text.split())) for r in kept), *((t.id, t.body) for t in texts)))
 
 
 async def recalled(memory: Memory, recipe: Recipe, query: Query, known: Known, visible: set[str]) -> Recall:
-    """What the memory has on a message, without what the system message or the dialogue
-    (the turns in ``visible``) shows anyway."""
+    """What the memory has on a message, without what the system message shows whole or the
+    dialogue (the turns in ``visible``) shows anyway."""
     parts = memory.parts
     if not recipe.sources or is_goodbye(query.text):
         return Recall(query, planner="rules")
     with span(parts, "recall") as spanned:
         if not parts.private:
-            with contextlib.suppress(ModelError):  # then the recall is by words, and its trace says so
+            with contextlib.suppress(
+                ModelError, StoreFull, StoreReadOnly
+            ):  # then the recall is by words, and its trace says so
                 await memory.ingest.index(memory.scope)
         await parts.learned()
         found = await parts.recaller(recipe).recall(memory.scope, query, recipe.evidence)
         spanned.found(len(found.kept), query.text)
-    there = set(known.refs) if recipe.system else set()
+    there = set(known.fitting(recipe).refs)
 
     def new(piece: Evidence) -> bool:
         return piece.record.id not in there and not visible & set(piece.record.provenance.turns[:1])

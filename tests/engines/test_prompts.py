@@ -68,7 +68,9 @@ def builder(style: str) -> PromptBuilder:
 
 @pytest.mark.parametrize("style", ["json", "lines", "plain"])
 def test_the_reply_prompt(style: str) -> None:
-    known = Known(Profile((fact("name", "Karen"), fact("pet", "cat"), fact("pet", "dog"))), "The user is Karen.")
+    known = Known(
+        Profile((fact("name", "Karen"), fact("pet", "cat"), fact("pet", "dog"))), (("m1", "The user is Karen."),)
+    )
     snapshot(f"reply-{style}", builder(style).system(known))
 
 

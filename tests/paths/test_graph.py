@@ -248,7 +248,7 @@ async def test_a_reply_knows_what_has_ended(db: Path, clock: FixedClock) -> None
     model = ScriptedModel(
         {"chat": [answer("ok", remember=True)], "note": ['{"context": "", "knowledge": "x", "facts": {}}']}
     )
-    async with companion(db, model, clock=clock) as nyima:
+    async with companion(db, model, recipe="graph", clock=clock) as nyima:
         for text in (
             "My office is in Sintra.",
             "I take the 8:10 because my office is in Sintra.",

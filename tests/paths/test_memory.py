@@ -52,7 +52,7 @@ async def test_turns_of_a_conversation_are_stored_once(memory: Memory) -> None:
 async def test_recall_has_the_whole_trace(memory: Memory) -> None:
     await memory.remember([Said(t, id=t) for t in ("I like tea", "and milk", "The bus is late")], session="s1")
     found = await memory.recall("tea", Budget(2, 1_000))
-    assert [s.source for s in found.plan] == ["history", "notes", "profile", "summary", "graph", "persona"]
+    assert [s.source for s in found.plan] == ["history", "notes", "profile", "summary", "graph"]
     assert len(found.kept) <= 2
     assert all(0.0 <= e.score <= 1.0 for e in found.found)
     assert set(found.ms) == {"plan", "embed", "search", "total"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,11 +21,17 @@ if TYPE_CHECKING:
     import onnxruntime
     import tokenizers
 
-__all__ = ["OnnxEmbedder", "OpenAIEmbedder"]
+__all__ = ["OnnxEmbedder", "OpenAIEmbedder", "runtime_missing"]
 
 _LONGEST = 256
 _BATCH = 32
 _MOST_CHARACTERS = 6_000
+
+
+def runtime_missing() -> str:
+    """The name of the first package that a local embedder needs and that is not installed;
+    empty when all are."""
+    return next((name for name in ("onnxruntime", "tokenizers") if importlib.util.find_spec(name) is None), "")
 
 
 def _packed(vectors: NDArray[np.float32]) -> list[Vector]:

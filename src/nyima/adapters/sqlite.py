@@ -107,6 +107,7 @@ class SqliteStore:
         jobs: Sequence[Job] = (),
         events: Sequence[Event] = (),
         close: str | None = None,
+        holder: str = "",
     ) -> int:
         """Apply a delta, queue jobs, log events and close a job, in one transaction."""
 
@@ -116,7 +117,7 @@ class SqliteStore:
                 (now,) = db.execute("SELECT revision FROM scopes WHERE n = ?", (n,)).fetchone()
                 if expect is not None and now != expect:
                     raise Conflict(f"the memory is at revision {now}, not {expect}: read it again and retry")
-                sqlite_rows.finish(db, n, jobs, events, close)
+                sqlite_rows.finish(db, n, jobs, events, close, holder)
                 return self._apply(db, n, delta, {})
 
         return await self._run(work)
@@ -331,19 +332,33 @@ class SqliteStore:
 
         return await self._run(work)
 
-    async def settle(self, scope: Scope, job: Job, *, retry_at: datetime | None, error: str) -> None:
-        """Put a failed job back, or park it."""
+    async def renew(self, scope: Scope, job: Job, now: datetime, seconds: float) -> bool:
+        """Hold a leased job for longer."""
 
-        def work() -> None:
-            state = "parked" if retry_at is None else "queued"
+        def work() -> bool:
             with self._transaction() as db:
-                db.execute(
-                    "UPDATE jobs SET state = ?, attempts = ?, error = ?, due = ?, lease_until = 0"
-                    " WHERE scope = ? AND id = ?",
-                    (state, job.attempts + 1, error, micros(retry_at) or 0, self._number(scope), job.id),
-                )
+                until = micros(now + timedelta(seconds=seconds)) or 0
+                return sqlite_rows.renew(db, self._number(scope), job, until)
 
-        await self._run(work)
+        return await self._run(work)
+
+    async def settle(self, scope: Scope, job: Job, *, retry_at: datetime | None, error: str) -> bool:
+        """Put a failed job back, or park it, if its holder still has it."""
+
+        def work() -> bool:
+            with self._transaction() as db:
+                return sqlite_rows.settle(db, self._number(scope), job, micros(retry_at), error)
+
+        return await self._run(work)
+
+    async def requeue(self, scope: Scope, id: str) -> bool:
+        """Put a parked job back."""
+
+        def work() -> bool:
+            with self._transaction() as db:
+                return sqlite_rows.requeue(db, self._number(scope), id)
+
+        return await self._run(work)
 
     # --- files ---
 

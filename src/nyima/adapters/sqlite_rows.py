@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -13,12 +14,12 @@ from nyima.adapters import sqlite_search
 from nyima.adapters.schema import claim_key, decode, encode, from_micros, micros
 from nyima.domain.conversation import Session, Turn
 from nyima.domain.memory import Episode, MemoryRecord
-from nyima.domain.ports import Event, Job, RecordFilter
-from nyima.errors import Conflict, NotFound
+from nyima.domain.ports import LAPSED, Event, Job, RecordFilter
+from nyima.errors import Conflict, LostLease, NotFound
 
 __all__ = [
     "add_change", "add_event", "add_jobs", "add_record", "add_turn", "close_record", "embedder", "events", "finish", "jobs", "lease",
-    "moment", "put_session", "records", "unindexed",
+    "moment", "put_session", "records", "renew", "requeue", "settle", "unindexed",
 ]  # fmt: skip
 
 _COLUMNS = "r.id, r.kind, r.valid_from, r.valid_to, r.rec_from, r.rec_to, r.stale, r.body"
@@ -202,12 +203,22 @@ def add_jobs(db: sqlite3.Connection, n: int, jobs: Sequence[Job]) -> None:
     )
 
 
-def finish(db: sqlite3.Connection, n: int, jobs: Sequence[Job], events: Sequence[Event], close: str | None) -> None:
-    """Close a job, log events and queue jobs."""
+def finish(
+    db: sqlite3.Connection,
+    n: int,
+    jobs: Sequence[Job],
+    events: Sequence[Event],
+    close: str | None,
+    holder: str = "",
+) -> None:
+    """Close a job (when ``holder`` is given, only while it holds it), log events and queue jobs."""
     if close is not None:
-        sql = "UPDATE jobs SET state = 'done', error = '' WHERE scope = ? AND id = ?"
-        if not db.execute(sql, (n, close)).rowcount:
+        held = db.execute("SELECT state, worker FROM jobs WHERE scope = ? AND id = ?", (n, close)).fetchone()
+        if held is None:
             raise NotFound(f"job {close!r} is gone: what it was about was erased in the meantime")
+        if holder and held != ("leased", holder):
+            raise LostLease(f"job {close!r} was taken by another worker: nothing was written")
+        db.execute("UPDATE jobs SET state = 'done', error = '' WHERE scope = ? AND id = ?", (n, close))
     for event in events:
         add_event(db, n, event)
     add_jobs(db, n, jobs)
@@ -215,7 +226,7 @@ def finish(db: sqlite3.Connection, n: int, jobs: Sequence[Job], events: Sequence
 
 def jobs(db: sqlite3.Connection, n: int, states: Sequence[str]) -> list[Job]:
     """The jobs in these states, by age."""
-    sql = "SELECT id, kind, subject, state, attempts, error, recipe FROM jobs WHERE scope = ?"
+    sql = "SELECT id, kind, subject, state, attempts, error, recipe, worker FROM jobs WHERE scope = ?"
     values: list[Any] = [n]
     if states:
         sql += " AND state IN (SELECT value FROM json_each(?))"
@@ -224,16 +235,45 @@ def jobs(db: sqlite3.Connection, n: int, states: Sequence[str]) -> list[Job]:
 
 
 def lease(db: sqlite3.Connection, n: int, worker: str, times: tuple[int, int], kinds: Sequence[str]) -> Job | None:
-    """The oldest job that is due, now leased to the worker."""
+    """The oldest job that is due, now leased to the worker. A lease that lasts longer than one
+    that begins now was made before the clock was set back: it has run out, too."""
     now, until = times
     wanted = json.dumps(list(kinds)) if kinds else None
     row = db.execute(
-        "SELECT n, id, kind, subject, attempts, error, recipe FROM jobs WHERE scope = ? AND"
-        " ((state = 'queued' AND due <= ?) OR (state = 'leased' AND lease_until <= ?))"
+        "SELECT n, id, kind, subject, state, attempts, error, recipe FROM jobs WHERE scope = ? AND"
+        " ((state = 'queued' AND due <= ?) OR (state = 'leased' AND (lease_until <= ? OR lease_until > ?)))"
         " AND (? IS NULL OR kind IN (SELECT value FROM json_each(?))) ORDER BY n LIMIT 1",
-        (n, now, now, wanted, wanted),
+        (n, now, now, until, wanted, wanted),
     ).fetchone()
     if row is None:
         return None
-    db.execute("UPDATE jobs SET state = 'leased', worker = ?, lease_until = ? WHERE n = ?", (worker, until, row[0]))
-    return Job(row[1], row[2], row[3], "leased", row[4], row[5], row[6])
+    number, id, kind, subject, state, attempts, error, recipe = row
+    error = LAPSED if state == "leased" else error
+    holder = f"{worker}:{uuid.uuid4().hex}"
+    db.execute(
+        "UPDATE jobs SET state = 'leased', worker = ?, lease_until = ?, attempts = ?, error = ? WHERE n = ?",
+        (holder, until, attempts + 1, error, number),
+    )
+    return Job(id, kind, subject, "leased", attempts + 1, error, recipe, holder)
+
+
+def renew(db: sqlite3.Connection, n: int, job: Job, until: int) -> bool:
+    """Let a lease last until then; False when its holder has lost it."""
+    sql = "UPDATE jobs SET lease_until = ? WHERE scope = ? AND id = ? AND state = 'leased' AND worker = ?"
+    return bool(db.execute(sql, (until, n, job.id, job.holder)).rowcount)
+
+
+def settle(db: sqlite3.Connection, n: int, job: Job, retry: int | None, error: str) -> bool:
+    """Put a leased job back, or park it; False when its holder has lost it."""
+    state = "parked" if retry is None else "queued"
+    sql = (
+        "UPDATE jobs SET state = ?, attempts = ?, error = ?, due = ?, lease_until = 0, worker = ''"
+        " WHERE scope = ? AND id = ? AND state = 'leased' AND worker = ?"
+    )
+    return bool(db.execute(sql, (state, job.attempts, error, retry or 0, n, job.id, job.holder)).rowcount)
+
+
+def requeue(db: sqlite3.Connection, n: int, id: str) -> bool:
+    """Put a parked job back as if it had never been tried."""
+    sql = "UPDATE jobs SET state = 'queued', attempts = 0, due = 0 WHERE scope = ? AND id = ? AND state = 'parked'"
+    return bool(db.execute(sql, (n, id)).rowcount)

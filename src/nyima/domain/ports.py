@@ -15,6 +15,7 @@ from nyima.domain.evidence import Usage
 from nyima.domain.memory import Claim, MemoryRecord
 
 __all__ = [
+    "LAPSED",
     "ChatModel",
     "Clock",
     "Completion",
@@ -31,6 +32,9 @@ __all__ = [
     "Store",
     "Vector",
 ]
+
+LAPSED = "the worker that had it ended before the work was done"
+"""The error of a job whose lease ran out."""
 
 Vector: TypeAlias = bytes
 """A unit vector as packed little-endian float32 numbers."""
@@ -97,7 +101,8 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Work that is owed. ``state`` is queued, leased, done or parked."""
+    """Work that is owed. ``state`` is queued, leased, done or parked. ``attempts`` counts how often
+    it was leased; ``holder`` is the token of the lease that this value came with."""
 
     id: str
     kind: str
@@ -106,6 +111,7 @@ class Job:
     attempts: int = 0
     error: str = ""
     recipe: str = "default"
+    holder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +157,13 @@ class Store(Protocol):
         jobs: Sequence[Job] = (),
         events: Sequence[Event] = (),
         close: str | None = None,
+        holder: str = "",
     ) -> int:
         """Apply a delta in one transaction, queue jobs, log events and mark job
         ``close`` as done. Returns the new revision. Raises Conflict when ``expect``
         is not the current revision or when a record to close is closed already, NotFound
-        when it or job ``close`` does not exist; then nothing is changed."""
+        when it or job ``close`` does not exist, LostLease when ``holder`` is given and does not
+        hold the job any more; then nothing is changed."""
         ...
 
     async def revision(self, scope: Scope) -> int:
@@ -218,12 +226,22 @@ class Store(Protocol):
         self, scope: Scope, worker: str, now: datetime, seconds: float, kinds: Sequence[str] = ()
     ) -> Job | None:
         """Take the oldest job (of these kinds) that is due and not leased; None when there
-        is none."""
+        is none. The attempt is counted now, so that a job that kills its worker is counted
+        too; a job whose lease ran out comes with the error ``LAPSED``."""
         ...
 
-    async def settle(self, scope: Scope, job: Job, *, retry_at: datetime | None, error: str) -> None:
-        """Put a failed job back until ``retry_at``, or park it when that is None; its
-        attempts become those of ``job`` and one."""
+    async def renew(self, scope: Scope, job: Job, now: datetime, seconds: float) -> bool:
+        """Hold a leased job for ``seconds`` more; False when its holder has lost it."""
+        ...
+
+    async def settle(self, scope: Scope, job: Job, *, retry_at: datetime | None, error: str) -> bool:
+        """Put a failed job back until ``retry_at``, or park it when that is None, with the
+        attempts of ``job``. Only its holder can: for anybody else nothing changes, and False
+        comes back."""
+        ...
+
+    async def requeue(self, scope: Scope, id: str) -> bool:
+        """Put a parked job back as if it had never been tried; False when it is not parked."""
         ...
 
     async def log(self, scope: Scope, event: Event) -> None:

@@ -13,6 +13,7 @@ __all__ = [
     "content_words",
     "cut_tokens",
     "fold",
+    "has_quotation",
     "looks_unspaced",
     "own_words",
     "segment",
@@ -73,35 +74,77 @@ def _pairs(match: re.Match[str]) -> str:
     return " " + (" ".join(run[i : i + 2] for i in range(len(run) - 1)) if len(run) > 1 else run) + " "
 
 
-_FENCED = re.compile(r"^ *(```|~~~).*?(?:^ *\1|\Z)", re.DOTALL | re.MULTILINE)
-_CITED = re.compile(r"^ *>.*$", re.MULTILINE)
-_QUOTE = re.compile(r"“[^”]*”|«[^»]*»|\"[^\"\n]*\"")
-_LONG = 60
-_HANDED = re.compile(
-    r"^(?P<own>\W*(?:(?:please|can you|could you|would you|por favor|bitte)\W+)*(?:summari[sz]e|translate|proofread|rewrite|rephrase|"
-    r"shorten|correct|explain|check|review|read|reply to|answer|resum[ae]|traduz\w*|traduce\w*|fasse|übersetz\w*|résume\w*|"
-    r"traduis\w*)\b[^\n]*\b(?:this|these|the|following|est[ae]s?|isto|dies\w*|ce\w*|das|den|die)\b[^\n]*:|"
-    r"[^\n]{0,60}\b(?:here(?:'s| is| are)|fwd|fw|forwarded|below is|this is)\b[^\n]*\b(?:mail|e-mail|email|message|letter|text|article|post|"
-    r"page|notes?|transcript|chat)\b[^\n]*:)[ \t]*\n(?P<text>.+)\Z",
-    re.IGNORECASE | re.DOTALL,
+_OPENS = {"“": "”", "«": "»", "„": "“", "「": "」", "『": "』", '"': '"'}
+_NAME_WORDS = 3
+_BEGINNING = 2_000
+_FENCE = re.compile(r" {0,8}(?:```|~~~)")
+_CITED = re.compile(r" {0,8}>")
+_LABEL = re.compile(
+    r"\W{0,4}(?:[\d:., /apmAPM-]{1,24}[\])]? ?)?[^\W\d_][\w .'-]{0,30}(?: ?\([^()]{0,30}\))?\s?[:：](?=\s|$)"
 )
-_FORWARDED = re.compile(
-    r"^[ \t]*-{2,}[^\n]*(?:forwarded|original)[^\n]*-{2,}.*\Z|^(?:from|von|de): [^\n]+\n(?:[\w-]+: [^\n]*\n)+.*\Z",
-    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+_RULED = re.compile(r" {0,8}(?:[-=_*#~]{3,}|#{1,6} |\[\d{1,3}\] )")
+_TAG = re.compile(r"</?[A-Za-z][\w:-]{0,40}(?: [^<>]{0,200})?/?>|\[/?INST\]|\{\{|<\|[\w ]{1,30}\|>")
+_HANDED = re.compile(
+    r"\b(?:here(?:'s| is| are)|fwd|fw|forwarded|below is|this is)\b.{0,60}\b(?:(?:e-?)?mail|message|letter|text|article|post|"
+    r"page|notes?|transcript|chat)\b.{0,60}:\s*$",
+    re.IGNORECASE,
+)
+_ASKS_FOR_TEXT = re.compile(
+    r"(?:^|[.!?;,:]\s)\W{0,4}(?:(?:please|kindly|can you|could you|would you|will you|now|hey|ok(?:ay)?|help me(?: to)?|i need you to|"
+    r"por favor|bitte|kannst du|puedes|podes|peux-tu)\W{1,3}){0,3}(?:re)?"
+    r"(?:write|compose|draft|translate|summari[sz]e|paraphrase|phrase|proofread|shorten|word|condense|"
+    r"resum[aei]\w*|traduz\w*|traduc\w*|escrev[ae]\w*|escrib[ae]\w*|schreib\w*|übersetz\w*|fasse|résume\w*|traduis\w*|écris)\b",
+    re.IGNORECASE,
 )
 
 
 def own_words(text: str) -> str:
-    """What of a message its writer says: without code blocks, cited lines, long quotations,
-    forwarded mail and a text that is handed over under a line that says so ("Summarise this
-    mail:"). A text that is pasted without any sign cannot be told from the writer's own."""
-    if "\n" not in text and len(text) < 80:
-        return text
-    handed = _HANDED.match(text.strip())
-    own = handed["own"] if handed else text
-    for quoted in (_FENCED, _CITED, _FORWARDED):
-        own = quoted.sub(" ", own)
-    return _QUOTE.sub(lambda m: m.group() if len(m.group()) < _LONG else " ", own).strip()
+    """The part of a message that its writer says about themselves; empty when the message hands
+    over another text: a request to write, rewrite, translate or summarise, a chat log or a mail
+    (lines with a speaker or a header), the tags and rules of a program's template.
+
+    Code blocks, cited lines and quotations of more than three words are left out; a short
+    quotation is a name or a title. A text that is pasted without any such sign cannot be told
+    from the writer's own words.
+    """
+    lines = text.split("\n")
+    if _ASKS_FOR_TEXT.search(text[:_BEGINNING]) or _TAG.search(text):
+        return ""
+    if sum(_LABEL.match(line) is not None for line in lines) > 1 or any(map(_RULED.match, lines)):
+        return ""
+    kept: list[str] = []
+    fenced = False
+    for line in lines:
+        if _FENCE.match(line):
+            fenced = not fenced
+        elif not fenced and not _CITED.match(line):
+            kept.append(line)
+            if _HANDED.search(line[-_BEGINNING:]):
+                break
+    return _without_quotations("\n".join(kept)).strip()
+
+
+def has_quotation(text: str) -> bool:
+    """Whether a text has quotation marks: what stands in them may be anybody's words."""
+    return any(mark in text for mark in _OPENS)
+
+
+def _without_quotations(text: str) -> str:
+    """The text without the quotations that are longer than a name or a title."""
+    out: list[str] = []
+    at, lost = 0, set[str]()
+    while at < len(text):
+        mark = text[at]
+        end = text.find(_OPENS[mark], at + 1) if mark in _OPENS and mark not in lost else -1
+        if end < 0:
+            lost |= {mark} & {*_OPENS}  # it is never closed: it need not be looked for again
+            out.append(mark)
+            at += 1
+            continue
+        inside = text[at + 1 : end]
+        out.append(text[at : end + 1] if len(inside.split()) <= _NAME_WORDS and not looks_unspaced(inside) else " ")
+        at = end + 1
+    return "".join(out)
 
 
 def segment(text: str) -> str:

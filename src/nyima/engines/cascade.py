@@ -15,6 +15,7 @@ from nyima.domain.roles import Written
 from nyima.domain.text import fold, sentences
 from nyima.engines.labels import base_id, mentions, says_the_same, values_of
 from nyima.engines.needles import needles_of, quoted_in, repeats, telling, traces_of
+from nyima.engines.recipes import Recipe
 from nyima.engines.strategies.common import follow_up
 
 __all__ = ["Cascade", "Receipt"]
@@ -23,6 +24,7 @@ _LEAST_VALUE = 3
 _WRITER_OF = {
     "session": "summary", "day": "memorybank", "overall": "memorybank", "portrait": "memorybank", "topic": "memochat",
 }  # fmt: skip
+_WRITERS_OF_JOB = {"note": ("conditional",), "graph": ("graph", "memories")}
 _FOR_NOW = ("running", "overall", "portrait")
 
 
@@ -51,10 +53,12 @@ class _Doomed:
 
 @dataclass(frozen=True, slots=True)
 class Cascade:
-    """Follows a change to all that rests on it, and erases with all that rests on it."""
+    """Follows a change to all that rests on it, and erases with all that rests on it. What is
+    derived again is made by the writers of ``recipe``, the memory's own."""
 
     store: Store
     clock: Clock
+    recipe: Recipe
 
     async def follow(self, scope: Scope, written: Written) -> Written:
         """The same changes with what follows from them: whatever rests on a record that
@@ -162,7 +166,7 @@ class Cascade:
                 stale = self._stale(text)
                 handled.add(text.id)
                 changes.append(Revise(text.id, stale, "states what has changed"))
-                jobs.append(follow_up("mend", stale.id, "default"))
+                jobs.append(follow_up("mend", stale.id, self.recipe.name))
         return changes, jobs
 
     async def erase(
@@ -274,11 +278,11 @@ class Cascade:
             doomed.records[record.id] = record
             if isinstance(record, Relation):
                 left = [t for t in record.provenance.turns if t not in doomed.turns]
-                doomed.again += [self._again("graph", turn) for turn in left]
+                doomed.again += [job for turn in left for job in self._again("graph", turn)]
                 if left:  # the job makes it under the id that it had before it was told again
                     await self._versions(scope, doomed, [record])
             elif isinstance(record, Note) and record.provenance.turns[0] not in doomed.turns:
-                doomed.again.append(self._again("note", record.provenance.turns[0]))
+                doomed.again += self._again("note", record.provenance.turns[0])
             elif isinstance(record, Summary) and record.level in _WRITER_OF:
                 await self._session_again(scope, doomed, record, _WRITER_OF[record.level])
         running = [r for r in doomed.records.values() if isinstance(r, Summary) and r.level == "running"]
@@ -367,12 +371,15 @@ class Cascade:
             if any(t.role is Role.USER for t in left):
                 owed = {(job.kind, job.subject) for job in doomed.again}
                 if (kind, session) not in owed:
-                    doomed.again.append(self._again(kind, session))
+                    doomed.again += self._again(kind, session)
                 return
 
-    def _again(self, kind: str, subject: str) -> Job:
+    def _again(self, kind: str, subject: str) -> list[Job]:
+        """The job that makes it again; none where the memory's recipe makes nothing of the kind."""
+        if not {*_WRITERS_OF_JOB.get(kind, (kind,))} & {*self.recipe.writers}:
+            return []
         stamp = self.clock.now().strftime("%Y%m%d%H%M%S%f")
-        return follow_up(kind, subject, "default", f"-again-{stamp}")
+        return [follow_up(kind, subject, self.recipe.name, f"-again-{stamp}")]
 
     async def _refold(self, scope: Scope, doomed: _Doomed, first: Summary) -> None:
         """Fold again from the last running memory that the erase does not touch."""

@@ -8,33 +8,35 @@ import hashlib
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from nyima.domain.changes import Delta, merge
 from nyima.domain.conversation import Role, Scope, Session, Turn
 from nyima.domain.evidence import Notes
-from nyima.domain.ports import Clock, Embedder, Event, Job, Store
+from nyima.domain.ports import LAPSED, Clock, Embedder, Event, Job, Store
 from nyima.domain.roles import Writer
 from nyima.domain.text import own_words, words
 from nyima.engines.cascade import Cascade
 from nyima.engines.facts import proposals
 from nyima.engines.gate import first_person, worth_keeping
 from nyima.engines.recall import index_pending
-from nyima.engines.recipes import Recipe
+from nyima.engines.recipes import Recipe, recipe_named
 from nyima.engines.strategies.common import follow_up, notes_event
 from nyima.engines.strategies.history import episodes
 from nyima.engines.undo import UNDONE
-from nyima.errors import Conflict, ModelError, NotFound, NyimaError
+from nyima.errors import Conflict, LostLease, ModelError, NotFound, NyimaError, StoreError
 
 __all__ = ["MODEL_FREE", "SESSION_WRITERS", "Ingest", "Progress", "settled", "turn_id"]
 
 SESSION_WRITERS = ("summary", "recursive", "profile", "memorybank", "memochat")
 MODEL_FREE = ("graph", "mend")
 """The kinds of jobs that need no chat model."""
-_LEASE_SECONDS = 900.0
+_LEASE_SECONDS = 60.0
 _MOST_ATTEMPTS = 5
+_MOST_UNREACHABLE = 20
 _OF_A_TURN = frozenset({"gate", "note", "graph"})
 _BACKOFF_SECONDS = (2.0, 15.0, 60.0, 300.0)
+_CONFLICT_SECONDS = 1.0
 _UNREACHABLE_SECONDS = 20.0
 
 Progress = Callable[[str, int], None]
@@ -72,6 +74,7 @@ class Ingest:
     writers: Callable[[str, str], Writer]
     embedder: Embedder | None = None
     silence: timedelta = timedelta(hours=1)
+    renew_seconds: float = 20.0
 
     async def hear(
         self,
@@ -148,43 +151,69 @@ class Ingest:
         return count
 
     async def work(self, scope: Scope, worker: str, kinds: Sequence[str] = ()) -> Job | None:
-        """Do one job (of these kinds) that is due. A job that fails is put back with backoff, then parked;
-        the error stays with it. Returns the job, None when none was due."""
+        """Do one job (of these kinds) that is due. A job that fails, or kills its worker, is put back
+        with backoff, then parked; the error stays with it. While the work runs the lease is
+        renewed. Returns the job, None when none was due."""
         job = await self.store.lease(scope, worker, self.clock.now(), _LEASE_SECONDS, kinds)
         if job is None:
             return None
+        if job.attempts > _MOST_ATTEMPTS and job.error == LAPSED:
+            await self.store.settle(scope, job, retry_at=None, error=f"{LAPSED}, {job.attempts - 1} times")
+            return job
+        renewing = asyncio.get_running_loop().create_task(self._renew(scope, job))
         try:
             await self._do(scope, job)
+        except LostLease:
+            pass  # another worker has it, or has done it: what was made here is dropped
         except NotFound:
             # What the job was about was erased: nothing is owed any more.
-            with contextlib.suppress(NotFound):
-                await self.store.commit(scope, Delta(), close=job.id)
+            with contextlib.suppress(NotFound, LostLease):
+                await self.store.commit(scope, Delta(), close=job.id, holder=job.holder)
         except asyncio.CancelledError:
-            await self.store.settle(scope, replace(job, attempts=job.attempts - 1), retry_at=self.clock.now(), error="")
+            await self._put_back(scope, job, self.clock.now(), "")
             raise
+        except Conflict as error:  # others wrote at the same time: nothing is wrong with the job
+            await self._put_back(scope, job, self.clock.now() + timedelta(seconds=_CONFLICT_SECONDS), str(error))
         except Exception as error:  # noqa: BLE001 - the job runner: any failure stays with its job
             await self._failed(scope, job, error)
+        finally:
+            renewing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await renewing
         return job
+
+    async def _renew(self, scope: Scope, job: Job) -> None:
+        """Hold the lease while the work runs, however long a model takes."""
+        while True:
+            await asyncio.sleep(self.renew_seconds)
+            with contextlib.suppress(StoreError):  # the next try may succeed before the lease ends
+                if not await self.store.renew(scope, job, self.clock.now(), _LEASE_SECONDS):
+                    return
+
+    async def _put_back(self, scope: Scope, job: Job, retry: datetime, error: str) -> None:
+        """Put a job back without counting the attempt."""
+        await self.store.settle(scope, replace(job, attempts=job.attempts - 1), retry_at=retry, error=error[:500])
 
     async def _failed(self, scope: Scope, job: Job, error: Exception) -> None:
         text = str(error) if isinstance(error, NyimaError) else f"{type(error).__name__}: {error}"
         now = self.clock.now()
-        if isinstance(error, ModelError) and job.attempts + 1 < 4 * _MOST_ATTEMPTS:
-            retry = now + timedelta(seconds=_UNREACHABLE_SECONDS * (job.attempts + 1))
-        elif job.attempts + 1 < _MOST_ATTEMPTS:
-            retry = now + timedelta(seconds=_BACKOFF_SECONDS[min(job.attempts, len(_BACKOFF_SECONDS) - 1)])
+        if isinstance(error, ModelError) and job.attempts < _MOST_UNREACHABLE:
+            retry = now + timedelta(seconds=_UNREACHABLE_SECONDS * job.attempts)
+        elif job.attempts < _MOST_ATTEMPTS:
+            retry = now + timedelta(seconds=_BACKOFF_SECONDS[min(job.attempts, len(_BACKOFF_SECONDS)) - 1])
         else:
             retry = None
         await self.store.settle(scope, job, retry_at=retry, error=text[:500])
 
     async def _do(self, scope: Scope, job: Job) -> None:
         if job.kind in _OF_A_TURN and await self.store.events(scope, UNDONE, ref=job.subject, limit=1):
-            await self.store.commit(scope, Delta(), close=job.id)  # the user took back what was noted of it
+            # The user took back what was noted of it.
+            await self.store.commit(scope, Delta(), close=job.id, holder=job.holder)
             return
         for attempt in range(5):
             written = await self.writers(job.kind, job.recipe).write(scope, job)
             try:
-                written = await Cascade(self.store, self.clock).follow(scope, written)
+                written = await Cascade(self.store, self.clock, recipe_named(job.recipe)).follow(scope, written)
                 await self.store.commit(
                     scope,
                     written.delta,
@@ -192,6 +221,7 @@ class Ingest:
                     jobs=written.jobs,
                     events=written.events,
                     close=job.id,
+                    holder=job.holder,
                 )
             except Conflict:
                 if attempt == 4:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from nyima.domain.conversation import Role, Turn
 from nyima.domain.evidence import Evidence, Notes
-from nyima.domain.memory import Passage, Profile
+from nyima.domain.memory import Passage, Profile, ProfileFact
 from nyima.domain.ports import Message
 from nyima.domain.text import cut_tokens, tokens
 from nyima.engines.notes import render_notes, render_reply
@@ -69,12 +69,47 @@ class Shot:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What stands in the system message for a whole session; ``refs`` are the records
-    that it comes from."""
+    """What is known for a whole session: the profile, and texts (pinned records, the running
+    memory) with the ids of their records."""
 
     profile: Profile = Profile()
-    summary: str = ""
-    refs: tuple[str, ...] = ()
+    texts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def refs(self) -> tuple[str, ...]:
+        """The records that it comes from."""
+        return (*(fact.id for fact in self.profile.facts), *(id for id, _ in self.texts))
+
+    def fitting(self, recipe: Recipe) -> Known:
+        """The part of it that stands whole in the system message of a recipe. The rest can
+        only be recalled, so that it must not be held back there."""
+        room = recipe.room
+        facts = _ends_first(self.profile.facts, room["profile"]) if "profile" in recipe.system else ()
+        texts: list[tuple[str, str]] = []
+        left = room["summary"] if "summary" in recipe.system else 0
+        for id, text in self.texts:
+            size = tokens(text) + 1
+            if size <= left:
+                texts.append((id, text))
+                left -= size
+        return Known(Profile(tuple(facts)), tuple(texts))
+
+
+def _ends_first(facts: Sequence[ProfileFact], room: int) -> list[ProfileFact]:
+    """The facts that fit, in their order: two thirds of the room go to the oldest (a name, a
+    home), the rest to the newest."""
+    sizes = [tokens(fact.text) + 1 for fact in facts]
+    if sum(sizes) <= room:
+        return list(facts)
+    first, used = 0, 0
+    while used + sizes[first] <= room * 2 // 3:
+        used += sizes[first]
+        first += 1
+    last = len(facts)
+    while last > first and used + sizes[last - 1] <= room:
+        last -= 1
+        used += sizes[last]
+    return [*facts[:first], *facts[last:]]
 
 
 def _label(piece: Evidence) -> str:
@@ -149,16 +184,18 @@ class PromptBuilder:
         return "\n\n".join([*parts, *self.standing(known)])
 
     def standing(self, known: Known) -> list[str]:
-        """Profile and running summary, each cut to its room."""
-        room, parts = self.recipe.room, list[str]()
-        if "profile" in self.recipe.system and known.profile.facts:
+        """Profile, pinned records and running memory. What does not fit whole is left out, but
+        for a running memory that is longer than its room: of that, beginning and end are shown."""
+        room, parts, whole = self.recipe.room, list[str](), known.fitting(self.recipe)
+        if whole.profile.facts:
             facts = "\n".join(
                 f"{key.replace('_', ' ')}: {value if isinstance(value, str) else ', '.join(value)}"
-                for key, value in known.profile.as_dict().items()
+                for key, value in whole.profile.as_dict().items()
             )
-            parts.append(fill("reply", "profile", {"profile": cut_tokens(facts, room["profile"])}))
-        if "summary" in self.recipe.system and known.summary:
-            parts.append(fill("reply", "summary", {"summary": cut_tokens(known.summary, room["summary"])}))
+            parts.append(fill("reply", "profile", {"profile": facts}))
+        if "summary" in self.recipe.system and known.texts:
+            texts = whole.texts or tuple((id, cut_tokens(text, room["summary"])) for id, text in known.texts[-1:])
+            parts.append(fill("reply", "summary", {"summary": "\n".join(text for _, text in texts)}))
         return parts
 
     def dialogue(self, turns: Sequence[Turn], notes: Mapping[str, Notes]) -> tuple[list[Message], list[Turn]]:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Budget, Evidence, Query, Recall, Selection, Step
@@ -19,11 +20,21 @@ from nyima.errors import EmbedderMismatch, ModelError, SourceFailed
 __all__ = ["BudgetSelector", "QueryEmbedder", "Recaller", "index_pending"]
 
 _BATCH = 64
+_INDEXING: WeakKeyDictionary[Store, dict[Scope, asyncio.Lock]] = WeakKeyDictionary()
 
 
 async def index_pending(store: Store, embedder: Embedder, scope: Scope, most: int | None = None) -> int:
-    """Make the vectors that are missing, in batches; how many were made. Raises
-    EmbedderMismatch when those that are there come from another model."""
+    """Make the vectors that are missing, in batches; how many were made.
+
+    One caller at a time works on a scope, the others wait and then find nothing to do: else
+    each of many recalls after an import would embed everything. Raises EmbedderMismatch when
+    the vectors that are there come from another model.
+    """
+    async with _INDEXING.setdefault(store, {}).setdefault(scope, asyncio.Lock()):
+        return await _index(store, embedder, scope, most)
+
+
+async def _index(store: Store, embedder: Embedder, scope: Scope, most: int | None) -> int:
     known = await store.embedder(scope)
     if known is not None and known != embedder.name:
         raise EmbedderMismatch(

@@ -20,7 +20,8 @@ class SourceSpec:
     """A source to ask: ``how`` is hybrid, words, vector, reciprocal, walk, partition, every,
     all or persona; ``k`` the most pieces that it may bring into a reply. ``after`` are the
     sources that it depends on, ``turns`` how many utterances of the dialogue are searched
-    with, ``region`` the one document or session that it looks at."""
+    with, ``region`` the one document or session that it looks at. Without ``ruled`` the graph
+    leaves out what rules alone read, which most of the time says nothing (docs/LOG.md)."""
 
     name: str
     how: str = "hybrid"
@@ -29,6 +30,7 @@ class SourceSpec:
     after: tuple[str, ...] = ()
     turns: int = 0
     region: str = ""
+    ruled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ _ALL = (
             SourceSpec("notes", k=3),
             SourceSpec("profile", k=3),
             SourceSpec("summary", k=1),
-            _GRAPH,
+            replace(_GRAPH, ruled=False),
             SourceSpec("persona", "persona", 2),
             _DOCUMENTS,
         ),

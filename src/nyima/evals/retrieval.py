@@ -4,6 +4,9 @@ LoCoMo and BEAM are scored by turn, LongMemEval and RealMem by session, where a
 session's rank is that of its best turn. ``share`` is the mean share of a question's
 evidence in the top k, ``all`` the share of questions with all of it there, ``any`` with
 some of it; ``mrr`` and ``ndcg`` are of the same ranking. RealMem asks in the middle of a history: only earlier sessions count.
+
+The row ``recall`` is the call that users make: ``Memory.recall(question)`` with its defaults, over a memory
+that did all the work that its turns owe. Its ``tokens`` are the mean length of what it returns.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import Any
 
 from nyima.domain.evidence import Budget, Query, Recall
 from nyima.domain.ports import Embedder
+from nyima.domain.text import tokens
 from nyima.engines.ingest import turn_id
 from nyima.engines.recipes import recipe_named
 from nyima.errors import InputError
@@ -36,6 +40,8 @@ _KS = {
     "realmem": (5, 10),
 }  # fmt: skip
 Scored = tuple[str, dict[str, float]]
+RECALL = "recall"
+_DEFAULT_K = 10
 _BY_SESSION = frozenset({"longmemeval", "realmem"})
 _PIECES = {"locomo": 50, "locomo-corrected": 50, "beam": 20, "longmemeval": 120, "realmem": 200}
 
@@ -61,20 +67,27 @@ async def run_retrieval(
     total = sum(len(c.sessions) + len(c.questions) for c in cases)
     done = 0
     scores: dict[tuple[str, int], list[Scored]] = {}
+    sizes: list[int] = []
     by_type: dict[str, dict[str, list[Scored]]] = {}
     for case in cases:
         with tempfile.TemporaryDirectory() as folder:
             at = case.sessions[-1][1][-1].at
             clock = FixedClock(at) if at else FixedClock()
-            memory = await Memory.open(
-                Path(folder) / "eval.db", user="eval", model="none", embedder=embedder or "none", clock=clock
-            )
+            memory, whole = [
+                await Memory.open(
+                    Path(folder) / f"{name}.db", user="eval", model="none", embedder=embedder or "none", clock=clock
+                )
+                for name in ("turns", "whole")
+            ]
             for id, turns in case.sessions:
                 if turns:
                     await memory.remember(turns, session=id, owed=False)
+                    await whole.remember(turns, session=id)
+                    await whole.end_session(id)
                 done += 1
                 progress(done, total)
             await memory.ingest.index(memory.scope)
+            await whole.drain()
             for question in case.questions:
                 for name in recipes:
                     ranking = await _ranking(memory, dataset, case, question, name)
@@ -83,10 +96,19 @@ async def run_retrieval(
                         scores.setdefault((name, k), []).append(result)
                         if k == _KS[dataset][0] or (dataset.startswith("locomo") and k == 10):
                             by_type.setdefault(f"{name} @{k}", {}).setdefault(question.kind, []).append(result)
+                asked = await _default_call(whole, question)
+                sizes.append(sum(tokens(piece.text) for piece in asked.kept))
+                result = (case.name, ranked(_order(asked, dataset, case, question), question.gold, _DEFAULT_K))
+                scores.setdefault((RECALL, _DEFAULT_K), []).append(result)
+                by_type.setdefault(f"{RECALL} @{_DEFAULT_K}", {}).setdefault(question.kind, []).append(result)
                 done += 1
                 progress(done, total)
             await memory.close()
-    rows = [{"recipe": n, "k": k, **_means(values)} for (n, k), values in scores.items()]
+            await whole.close()
+    rows: list[dict[str, Any]] = [{"recipe": n, "k": k, **_means(values)} for (n, k), values in scores.items()]
+    for row in rows:
+        if row["recipe"] == RECALL:
+            row["tokens"] = round(fmean(sizes), 1)
     return {
         "dataset": dataset,
         "questions": sum(len(c.questions) for c in cases),
@@ -99,7 +121,10 @@ async def run_retrieval(
 
 async def _ranking(memory: Memory, dataset: str, case: Case, question: Question, recipe: str) -> list[str]:
     """The ids of turns or sessions, best first, each once."""
-    found = await _recall(memory, question, recipe, _PIECES[dataset])
+    return _order(await _recall(memory, question, recipe, _PIECES[dataset]), dataset, case, question)
+
+
+def _order(found: Recall, dataset: str, case: Case, question: Question) -> list[str]:
     names = {turn_id(s, t.id): (s, t.id) for s, turns in case.sessions for t in turns}
     order: list[str] = []
     for piece in found.kept:
@@ -112,6 +137,12 @@ async def _ranking(memory: Memory, dataset: str, case: Case, question: Question,
         if name not in order:
             order.append(name)
     return order
+
+
+async def _default_call(memory: Memory, question: Question) -> Recall:
+    """What a user gets who calls ``recall`` with a question and nothing else."""
+    as_of = (question.at or memory.parts.clock.now()) - timedelta(microseconds=1) if question.before else None
+    return await memory.recall(question.text, as_of=as_of, log=False)
 
 
 async def _recall(memory: Memory, question: Question, recipe: str, pieces: int) -> Recall:

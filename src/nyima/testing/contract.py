@@ -31,8 +31,8 @@ from nyima.domain.memory import (
     Relation,
     Summary,
 )
-from nyima.domain.ports import Event, Job, Probe, RecordFilter, Store
-from nyima.errors import Conflict, EmbedderMismatch, NotFound
+from nyima.domain.ports import LAPSED, Event, Job, Probe, RecordFilter, Store
+from nyima.errors import Conflict, EmbedderMismatch, LostLease, NotFound
 from nyima.testing.doubles import HashEmbedder
 
 __all__ = ["StoreContract", "samples"]
@@ -285,11 +285,53 @@ class StoreContract:
         assert [j.error for j in await store.jobs(ME, ("queued",))] == ["no model"]
         again = await store.lease(ME, "c", T0 + timedelta(hours=2), 60)
         assert again is not None
-        assert again.attempts in {0, 1}
         await store.commit(ME, Delta(), close="j2")
-        await store.settle(ME, late, retry_at=None, error="given up")
+        await store.settle(ME, again, retry_at=None, error="given up")
         states = {j.id: j.state for j in await store.jobs(ME)}
         assert states == {"j1": "parked", "j2": "done"}
+        assert await store.requeue(ME, "j1")
+        assert not await store.requeue(ME, "j2")
+        (back,) = await store.jobs(ME, ("queued",))
+        assert (back.id, back.attempts) == ("j1", 0)
+
+    async def test_a_lease_counts_as_an_attempt_when_it_is_given(self, store: Store) -> None:
+        await store.append(ME, SESSION, [turn("t1")], jobs=[Job("j1", "gate", "t1")])
+        for tries in range(1, 6):  # its worker dies each time, before it can settle anything
+            job = await store.lease(ME, "a", T0 + timedelta(minutes=2 * tries), 60)
+            assert job is not None
+            assert job.attempts == tries
+            assert (job.error == LAPSED) == (tries > 1)
+
+    async def test_a_renewed_lease_is_nobody_elses(self, store: Store) -> None:
+        await store.append(ME, SESSION, [turn("t1")], jobs=[Job("j1", "gate", "t1")])
+        job = await store.lease(ME, "a", T0, 60)
+        assert job is not None
+        assert await store.renew(ME, job, T0 + timedelta(seconds=50), 60)
+        assert await store.lease(ME, "b", T0 + timedelta(seconds=61), 60) is None
+        assert await store.lease(ME, "b", T0 + timedelta(seconds=111), 60) is not None
+        assert not await store.renew(ME, job, T0 + timedelta(seconds=112), 60)
+
+    async def test_a_late_worker_changes_nothing(self, store: Store) -> None:
+        await store.append(ME, SESSION, [turn("t1")], jobs=[Job("j1", "gate", "t1")])
+        late = await store.lease(ME, "a", T0, 60)
+        now = await store.lease(ME, "b", T0 + timedelta(seconds=61), 60)
+        assert late is not None
+        assert now is not None
+        assert late.holder != now.holder
+        with pytest.raises(LostLease, match="another worker"):
+            await store.commit(ME, Delta((Add(note("n1", "tea")),)), close="j1", holder=late.holder)
+        assert await store.records(ME, RecordFilter()) == []
+        assert not await store.settle(ME, late, retry_at=T0, error="too late")
+        await store.commit(ME, Delta((Add(note("n2", "tea")),)), close="j1", holder=now.holder)
+        assert not await store.settle(ME, late, retry_at=T0, error="too late")
+        with pytest.raises(LostLease):
+            await store.commit(ME, Delta((Add(note("n3", "tea")),)), close="j1", holder=now.holder)
+        assert [j.state for j in await store.jobs(ME)] == ["done"]
+
+    async def test_a_clock_that_was_set_back_blocks_no_job(self, store: Store) -> None:
+        await store.append(ME, SESSION, [turn("t1")], jobs=[Job("j1", "gate", "t1")])
+        assert await store.lease(ME, "a", T0 + timedelta(days=30), 60) is not None
+        assert await store.lease(ME, "b", T0, 60) is not None
 
     async def test_events_come_newest_first_and_by_reference(self, store: Store) -> None:
         for i in range(3):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,9 +13,9 @@ from datetime import datetime, timedelta
 from nyima.domain.changes import Add, ChangeRow, Delta, Erase, Retire, Revise
 from nyima.domain.conversation import Scope, Session, Turn
 from nyima.domain.memory import Episode, Interval, MemoryRecord
-from nyima.domain.ports import Event, Hit, Job, Probe, RecordFilter, Vector
+from nyima.domain.ports import LAPSED, Event, Hit, Job, Probe, RecordFilter, Vector
 from nyima.domain.text import content_words, words
-from nyima.errors import Conflict, EmbedderMismatch, NotFound
+from nyima.errors import Conflict, EmbedderMismatch, LostLease, NotFound
 
 __all__ = ["MemoryStore"]
 
@@ -96,20 +97,25 @@ class MemoryStore:
         jobs: Sequence[Job] = (),
         events: Sequence[Event] = (),
         close: str | None = None,
+        holder: str = "",
     ) -> int:
         shelf = self._of(scope).copy()
         if expect is not None and shelf.revision != expect:
             raise Conflict(f"the memory is at revision {shelf.revision}, not {expect}: read it again and retry")
-        self._finish(shelf, jobs, events, close)
+        self._finish(shelf, jobs, events, close, holder)
         self._apply(shelf, delta, {})
         self._shelves[scope] = shelf
         return shelf.revision
 
-    def _finish(self, shelf: _Shelf, jobs: Sequence[Job], events: Sequence[Event], close: str | None) -> None:
+    def _finish(
+        self, shelf: _Shelf, jobs: Sequence[Job], events: Sequence[Event], close: str | None, holder: str = ""
+    ) -> None:
         if close is not None:
             held = shelf.jobs.get(close)
             if held is None:
                 raise NotFound(f"job {close!r} is gone: what it was about was erased in the meantime")
+            if holder and (held.job.state, held.job.holder) != ("leased", holder):
+                raise LostLease(f"job {close!r} was taken by another worker: nothing was written")
             held.job = replace(held.job, state="done", error="")
         for event in events:
             shelf.events.setdefault(event.id, event)
@@ -253,22 +259,44 @@ class MemoryStore:
     async def lease(
         self, scope: Scope, worker: str, now: datetime, seconds: float, kinds: Sequence[str] = ()
     ) -> Job | None:
-        del worker
+        until = now + timedelta(seconds=seconds)
         for held in self._of(scope).jobs.values():
-            state = held.job.state
-            if kinds and held.job.kind not in kinds:
+            job = held.job
+            if kinds and job.kind not in kinds:
                 continue
-            if (state == "queued" and held.due <= now) or (state == "leased" and held.until <= now):
-                held.job, held.until = replace(held.job, state="leased"), now + timedelta(seconds=seconds)
+            lapsed = job.state == "leased" and not now < held.until <= until
+            if lapsed or (job.state == "queued" and held.due <= now):
+                error = LAPSED if lapsed else job.error
+                holder = f"{worker}:{uuid.uuid4().hex}"
+                held.job = replace(job, state="leased", attempts=job.attempts + 1, error=error, holder=holder)
+                held.until = until
                 return held.job
         return None
 
-    async def settle(self, scope: Scope, job: Job, *, retry_at: datetime | None, error: str) -> None:
+    def _held(self, scope: Scope, job: Job) -> _Job | None:
         held = self._of(scope).jobs.get(job.id)
+        return held if held is not None and (held.job.state, held.job.holder) == ("leased", job.holder) else None
+
+    async def renew(self, scope: Scope, job: Job, now: datetime, seconds: float) -> bool:
+        held = self._held(scope, job)
+        if held is not None:
+            held.until = now + timedelta(seconds=seconds)
+        return held is not None
+
+    async def settle(self, scope: Scope, job: Job, *, retry_at: datetime | None, error: str) -> bool:
+        held = self._held(scope, job)
         if held is not None:
             state = "parked" if retry_at is None else "queued"
-            held.job = replace(held.job, state=state, attempts=job.attempts + 1, error=error)
+            held.job = replace(held.job, state=state, attempts=job.attempts, error=error, holder="")
             held.due = retry_at or _EPOCH
+        return held is not None
+
+    async def requeue(self, scope: Scope, id: str) -> bool:
+        held = self._of(scope).jobs.get(id)
+        parked = held is not None and held.job.state == "parked"
+        if held is not None and parked:
+            held.job, held.due = replace(held.job, state="queued", attempts=0), _EPOCH
+        return parked
 
     async def log(self, scope: Scope, event: Event) -> None:
         shelf = self._of(scope).copy()

@@ -17,7 +17,8 @@ class Statement:
     ``swaps``: that it takes the place of something ("instead", "not X but Y").
     ``rests``: numbers of the statements of the same text that it rests on, -1 for what was
     said before it; ``causes`` the words that say so. ``replaces``: what ends is a thing that
-    another takes the place of ("I switched phones"), named by what it is."""
+    another takes the place of ("I switched phones"), named by what it is. ``noted``: a model
+    noted it, and no rule alone."""
 
     head: str
     label: str
@@ -33,6 +34,7 @@ class Statement:
     causes: tuple[str, ...] = ()
     event: bool = False
     replaces: bool = False
+    noted: bool = False
 
 
 def from_fact(key: str, value: str, said: str) -> Statement:
@@ -53,4 +55,4 @@ def from_fact(key: str, value: str, said: str) -> Statement:
     note = f"The user's {key.replace('_', ' ')}: {value}."
     label = label_of(attribute if owned else key)
     head = f"my {thing.replace('_', ' ')}" if owned else "user"
-    return Statement(head, label, value, note, said, single=single(label) or owned)
+    return Statement(head, label, value, note, said, single=single(label) or owned, noted=True)

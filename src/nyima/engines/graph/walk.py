@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Budget, Evidence, Query, Selection, Step, Visit
-from nyima.domain.memory import Entity, Relation
+from nyima.domain.memory import Entity, MemoryRecord, Relation
 from nyima.domain.ports import RecordFilter, Store, Vector
 from nyima.domain.roles import Retriever
 from nyima.domain.text import content_words
@@ -30,6 +30,7 @@ SOURCE = "graph"
 _HOPS = 2
 _MOST = 40
 _FANOUT = 12
+_WIDE = 20
 _WH = re.compile(
     r"^\W*(?:(?:so|and|but|hey|please|nyima|can you tell me|do you (?:know|remember)|tell me|remind me)[\s,]+)*"
     r"(?:what(?:'s| is| are| was| time| day| kind of)?|which|who(?:'s| is)?|where(?:'s| is)?|when(?:'s| is)?|how(?: many| much| old| long)?|why|"
@@ -37,6 +38,11 @@ _WH = re.compile(
     re.IGNORECASE,
 )
 _MENTION = re.compile(r"\b(?:my|our) [\w-]+(?:'s [\w-]+)*|(?<=\s)[A-Z][\w-]*(?: [A-Z0-9][\w-]*)*|\"[^\"]+\"")
+
+
+def _by_rules(relation: Relation) -> bool:
+    """Whether rules read it without a model's note."""
+    return relation.provenance.writer == SOURCE and not relation.provenance.prompt
 
 
 def question_parts(text: str) -> tuple[str, str]:
@@ -56,18 +62,21 @@ def question_parts(text: str) -> tuple[str, str]:
 class GraphRetriever:
     """Brings the activated memories with their neighbourhood; each piece carries its state
     in ``scores`` (``node``, ``edge``, ``memory``) and, when it was activated, its rank.
-    ``from_root`` leaves the activation out (the ablation of table 4)."""
+    ``from_root`` leaves the activation out (the ablation of table 4). Without ``ruled`` only
+    what a model noted or the user stated by hand is brought."""
 
     store: Store
     inner: Retriever
     embed: Embed | None
     from_root: bool = False
+    ruled: bool = True
     labels: dict[str, Vector] = field(default_factory=dict[str, Vector])
 
     async def retrieve(self, scope: Scope, step: Step) -> list[Evidence]:
         """The neighbourhood, the activated memories first."""
-        active = await self.inner.retrieve(scope, step)
-        active = [e for e in active if isinstance(e.record, Relation)][: step.k]
+        # Where some are left out, more are looked at, so that k of the others are found.
+        wide = step if self.ruled else replace(step, k=_WIDE * step.k)
+        active = [e for e in await self.inner.retrieve(scope, wide) if self._brings(e.record)][: step.k]
         start = await self._root(scope, step.query) if self.from_root else active
         around = await self._around(scope, step.query, start)
         return await self._states(scope, step.query, start, around)
@@ -78,7 +87,10 @@ class GraphRetriever:
 
     async def _linked(self, scope: Scope, query: Query, ids: Sequence[str]) -> list[Relation]:
         where = RecordFilter(kinds=("relation",), turns=tuple(ids), at=query.at, as_of=query.as_of, limit=200)
-        return [r for r in await self.store.records(scope, where) if isinstance(r, Relation)]
+        return [r for r in await self.store.records(scope, where) if isinstance(r, Relation) and self._brings(r)]
+
+    def _brings(self, record: MemoryRecord) -> bool:
+        return isinstance(record, Relation) and (self.ruled or not _by_rules(record))
 
     async def _around(self, scope: Scope, query: Query, start: Sequence[Evidence]) -> list[Relation]:
         found: dict[str, Relation] = {}

@@ -19,12 +19,13 @@ from nyima.domain.conversation import Origin, Role, Scope, Turn
 from nyima.domain.memory import Interval, Note
 from nyima.domain.ports import Embedder, Job, RecordFilter
 from nyima.domain.roles import Written
-from nyima.domain.text import fold
+from nyima.domain.text import fold, has_quotation
 from nyima.engines.facts import proposals
+from nyima.engines.gate import first_person
 from nyima.engines.graph.edit import Editor
 from nyima.engines.graph.extract import statements
 from nyima.engines.graph.partitions import Partitions
-from nyima.engines.graph.resolve import Nodes
+from nyima.engines.graph.resolve import ME, Nodes
 from nyima.engines.graph.schema import SUBCLASSES, Subclass
 from nyima.engines.graph.statement import Statement, from_fact
 from nyima.engines.recall import index_pending
@@ -34,6 +35,7 @@ from nyima.errors import ModelError
 __all__ = ["GraphWriter"]
 
 _BEFORE = 6
+_NOTHING = frozenset("this that these those there here what everything something nothing".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class GraphWriter:
         turn, before = await self.desk.around(scope, job.subject, _BEFORE)
         if not _states(turn):
             return Written()
-        found = statements(turn.text, turn.at, self.zone)
+        found = self._read(turn)
         if turn.origin is Origin.DOCUMENT:  # whoever says "I" there is not the user
             found = [s for s in found if s.head != "user" and not s.ends]
         said = before[-1].text if before else ""
@@ -63,6 +65,12 @@ class GraphWriter:
             return Written()
         delta = await self.edits(scope, turn, before, found)
         return Written(delta, expect=revision)
+
+    def _read(self, turn: Turn) -> list[Statement]:
+        """The statements that rules read; none where quotation marks leave open whose they are."""
+        if has_quotation(turn.text):
+            return []
+        return [s for s in statements(turn.text, turn.at, self.zone) if _says_something(s)]
 
     async def edits(self, scope: Scope, turn: Turn, before: Sequence[Turn], found: Sequence[Statement]) -> Delta:
         """The changes for statements that are read already."""
@@ -116,6 +124,11 @@ class GraphWriter:
             if isinstance(n, Note) and n.provenance.turns[:1] == (turn.id,) and n.provenance.prompt
         ]
         return [s for text in texts for s in statements(_as_said(text), turn.at, self.zone)]
+
+
+def _says_something(said: Statement) -> bool:
+    """Whether a statement has a subject: "That sounds great" and "Have fun" name nobody."""
+    return fold(said.head) not in _NOTHING and (said.head != ME or first_person(said.clause))
 
 
 def _states(turn: Turn) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -107,8 +106,7 @@ async def work(common: Common) -> None:
     try:
         await memory.ingest.end_silent(memory.scope, memory.parts.recipe)
         for job in await memory.store.jobs(memory.scope, ("parked",)):
-            now = memory.parts.clock.now()
-            await memory.store.settle(memory.scope, replace(job, attempts=-1), retry_at=now, error=job.error)
+            await memory.store.requeue(memory.scope, job.id)
         done = await drain_with_progress(memory.drain)
     finally:
         await memory.close()

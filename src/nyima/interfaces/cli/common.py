@@ -152,11 +152,12 @@ def _fail(message: str, code: int, *, debug: bool) -> None:
 
 def ensure_packs(settings: Settings, *roles: str) -> None:
     """Fetch the packs that the settings need and that are not there yet, with progress."""
+    from nyima.adapters.embedders import runtime_missing
     from nyima.adapters.packs import packs
     from nyima.app import shelf
 
     held = shelf(settings)
-    wanted = [settings.embedder] if "embed" in roles else []
+    wanted = [settings.embedder] if "embed" in roles and not runtime_missing() else []
     if "chat" in roles:
         wanted.append(chat_pack(settings))
     for name in wanted:

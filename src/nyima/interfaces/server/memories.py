@@ -39,7 +39,7 @@ class Memories:
         """The memory of a user. Nothing is written until something is remembered."""
         memory = self._open.pop(scope, None)
         if memory is None:
-            memory = Memory(replace(self.parts, scope=scope, priors={}, labels={}, policy=RulePolicy(), private=False))
+            memory = Memory(replace(self.parts, scope=scope, priors={}, labels={}, policy=RulePolicy()))
         self._open[scope] = memory
         while len(self._open) > _MOST_OPEN:
             self._open.popitem(last=False)
@@ -47,10 +47,7 @@ class Memories:
 
     def assistant(self, scope: Scope, *, private: bool = False) -> Assistant:
         """A companion over a memory. In a private chat nothing is written."""
-        if not private:
-            return Assistant(self.of(scope), works=False)
-        parts = replace(self.parts, scope=scope, priors={}, labels={}, policy=RulePolicy(), private=True)
-        return Assistant(Memory(parts), private=True, works=False)
+        return Assistant(self.of(scope), private=private, works=False)
 
     @contextlib.contextmanager
     def talking(self, scope: Scope) -> Iterator[None]:

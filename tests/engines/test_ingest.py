@@ -1,0 +1,116 @@
+"""Work that is owed, when workers die, come late or get in each other's way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from nyima.domain.changes import Delta
+from nyima.domain.conversation import Role, Session
+from nyima.domain.ports import Job, Vector
+from nyima.domain.roles import Writer, Written
+from nyima.engines.ingest import Ingest
+from nyima.errors import Conflict
+from nyima.memory import Memory, Said
+from nyima.testing import FixedClock, HashEmbedder, MemoryStore
+from nyima.testing.contract import ME, T0, turn
+
+OWED = Job("gate-t1", "gate", "t1")
+
+
+class Writes:
+    """A writer that does what it is told."""
+
+    def __init__(self, work: Callable[[], Written]) -> None:
+        self.work = work
+
+    async def write(self, scope: object, job: Job) -> Written:
+        del scope, job
+        return self.work()
+
+
+async def ingest(work: Callable[[], Written]) -> tuple[Ingest, MemoryStore, FixedClock]:
+    store, clock = MemoryStore(), FixedClock(T0)
+    writer: Writer = Writes(work)
+    await store.append(ME, Session("s1", T0), [turn("t1")], jobs=[OWED])
+    return Ingest(store, clock, lambda kind, recipe: writer), store, clock
+
+
+async def test_conflicts_never_park_a_job() -> None:
+    def busy() -> Written:
+        raise Conflict("the memory is at revision 451, not 450")
+
+    at_work, store, clock = await ingest(busy)
+    for _ in range(30):
+        await at_work.work(ME, "w")
+        clock.forward(minutes=5)
+    (job,) = await store.jobs(ME)
+    assert (job.state, job.attempts) == ("queued", 0)
+    at_work = replace(at_work, writers=lambda kind, recipe: Writes(lambda: Written(Delta())))
+    assert await at_work.work(ME, "w") is not None
+    assert [j.state for j in await store.jobs(ME)] == ["done"]
+
+
+async def test_a_job_that_kills_its_workers_is_given_up() -> None:
+    at_work, store, clock = await ingest(lambda: Written(Delta()))
+    for _ in range(5):  # five workers take it and never come back
+        assert await store.lease(ME, "dead", clock.now(), 60) is not None
+        clock.forward(minutes=2)
+    await at_work.work(ME, "w")
+    (job,) = await store.jobs(ME)
+    assert job.state == "parked"
+    assert "ended before" in job.error
+
+
+async def test_what_a_late_worker_made_is_dropped() -> None:
+    at_work, store, clock = await ingest(lambda: Written(Delta()))
+
+    def slow() -> Written:
+        async def other() -> None:
+            clock.forward(minutes=2)
+            taken = await store.lease(ME, "other", clock.now(), 60)
+            assert taken is not None
+            await store.commit(ME, Delta(), close=taken.id, holder=taken.holder)
+
+        coroutine = other()
+        try:
+            coroutine.send(None)
+        except StopIteration:
+            pass
+        raise RuntimeError("too late")
+
+    late = replace(at_work, writers=lambda kind, recipe: Writes(slow))
+    await late.work(ME, "w")
+    assert [j.state for j in await store.jobs(ME)] == ["done"]
+
+
+class Counts(HashEmbedder):
+    """Counts the texts that it embeds, and lets others run meanwhile."""
+
+    texts = 0
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        Counts.texts += len(texts)
+        await asyncio.sleep(0.01)
+        return await super().embed(texts)
+
+
+async def test_many_recalls_at_once_embed_each_text_once(tmp_path: object) -> None:
+    Counts.texts = 0
+    async with Memory.open(f"{tmp_path}/m.db", embedder=Counts(), clock=FixedClock()) as memory:
+        await memory.remember([Said(f"I bought lamp number {i}.", Role.USER) for i in range(200)], owed=False)
+        await asyncio.gather(*(memory.recall(f"lamp {i}") for i in range(30)))
+    assert Counts.texts <= 200 + 30
+
+
+async def test_a_lease_is_renewed_while_the_work_runs() -> None:
+    at_work, store, clock = await ingest(lambda: Written(Delta()))
+    job = await store.lease(ME, "w", clock.now(), 60)
+    assert job is not None
+    renewing = asyncio.get_running_loop().create_task(replace(at_work, renew_seconds=0.001)._renew(ME, job))
+    for _ in range(5):
+        clock.forward(seconds=50)
+        await asyncio.sleep(0.05)
+        assert await store.lease(ME, "other", clock.now(), 60) is None
+    renewing.cancel()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nyima.bridge import Opening
-from nyima.domain.changes import Add, ChangeRow, Delta, merge
+from nyima.domain.changes import Add, Delta, merge
 from nyima.domain.conversation import Origin, Role, Session, Turn, as_utc, clean_text
 from nyima.domain.evidence import Budget, Evidence, Query, Recall
 from nyima.domain.memory import (
@@ -23,16 +23,16 @@ from nyima.domain.memory import (
     Relation,
     profile_of,
 )
-from nyima.domain.ports import ChatModel, Clock, Embedder, RecordFilter
+from nyima.domain.ports import ChatModel, Clock, Embedder, Event, RecordFilter
 from nyima.domain.text import content_words, fold
-from nyima.engines.cascade import Cascade, Receipt
+from nyima.engines.cascade import Cascade, Forgetting, Receipt
 from nyima.engines.graph.resolve import stems
 from nyima.engines.ingest import MODEL_FREE, Ingest, Progress, turn_id
 from nyima.engines.recipes import Recipe, SourceSpec
 from nyima.engines.sources import Source
 from nyima.engines.strategies.common import Desk
 from nyima.engines.strategies.conditional import passive_note
-from nyima.engines.undo import last_change, withdrawn
+from nyima.engines.undo import LoggedChange, log_of, noted_again, taken_back, withdrawn
 from nyima.errors import InputError, ModelError, NotFound, StoreFull, StoreReadOnly
 from nyima.hand import Hand, Link
 from nyima.opening import parts_for
@@ -336,29 +336,58 @@ class Memory:
         return await Hand(self.parts).merge(first, second)
 
     async def forget(
-        self, *ids: str, query: str | None = None, session: str | None = None, everything: bool = False
+        self,
+        *ids: str,
+        query: str | None = None,
+        session: str | None = None,
+        everything: bool = False,
+        only: bool = False,
     ) -> Receipt:
         """Erase for good: records with the turns they came from, what a query finds, a
-        session, or all; and whatever was derived from that. The receipt says what."""
+        session, or all; and whatever was derived from that. With ``only`` the turns stay:
+        the receipt's ``still_said`` names those that still say it. ``would_forget`` tells
+        beforehand what goes."""
         with span(self.parts, "forget") as spanned:
-            receipt = await self._forget(ids, query, session, everything=everything)
+            if everything:
+                receipt = await self._cascade.erase_all(self.scope)
+            else:
+                chosen, sessions = await self._named(ids, query, session)
+                receipt = await self._cascade.erase(self.scope, records=chosen, sessions=sessions, only=only)
             spanned.found(sum(receipt.erased.values()))
         return receipt
 
-    async def _forget(self, ids: Sequence[str], query: str | None, session: str | None, *, everything: bool) -> Receipt:
-        cascade = Cascade(self.store, self.parts.clock, self.parts.recipe)
+    async def would_forget(
+        self,
+        *ids: str,
+        query: str | None = None,
+        session: str | None = None,
+        everything: bool = False,
+        only: bool = False,
+    ) -> Forgetting:
+        """What ``forget`` with the same arguments would take. Nothing is changed."""
         if everything:
-            return await cascade.erase_all(self.scope)
+            return Forgetting(tuple(await self.turns()), tuple(await self.records(retired=True)))
+        chosen, sessions = await self._named(ids, query, session)
+        return await self._cascade.foresee(self.scope, records=chosen, sessions=sessions, only=only)
+
+    @property
+    def _cascade(self) -> Cascade:
+        return Cascade(self.store, self.parts.clock, self.parts.recipe)
+
+    async def _named(
+        self, ids: Sequence[str], query: str | None, session: str | None
+    ) -> tuple[list[MemoryRecord], tuple[str, ...]]:
+        """The records and the session that a forget names. Raises NotFound when there are none."""
         if session is not None:
             if not await self.store.sessions(self.scope, ids=(key := clean_text(session),)):
                 raise NotFound(f"there is no session {session!r}: `nyima sessions` lists them")
-            return await cascade.erase(self.scope, sessions=(key,))
+            return [], (key,)
         chosen = [await self.record(id) for id in ids]
         if query is not None:
             chosen += [e.record for e in await self.meant(query)]
         if not chosen:
             raise NotFound("there is nothing to forget: give an id, a query that finds something, or a session")
-        return await cascade.erase(self.scope, records=chosen)
+        return chosen, ()
 
     async def meant(self, query: str) -> list[Evidence]:
         """What ``forget(query=…)`` would erase: what is clearly to the point, nothing else.
@@ -378,18 +407,57 @@ class Memory:
         exact = [e for e in clear if all(w in fold(e.text) or (stems(w) and stems(w) <= stems(e.text)) for w in wanted)]
         return exact or clear
 
-    async def undo(self, turn: str | None = None) -> list[ChangeRow]:
-        """Take back the last change of the memory that was not taken back yet, or with ``turn``
-        (the id of the user's) all that was noted of it, also what would still be made of the
-        notes; the lines that were undone. An erase cannot be undone. Raises NotFound when
-        there is none."""
+    async def log(self, limit: int | None = None) -> list[LoggedChange]:
+        """The changes of the memory in words, newest first: one line an action of the user."""
+        return (await log_of(self.store, self.scope))[:limit]
+
+    async def undoable(self, id: str | None = None) -> LoggedChange:
+        """The line of the log that ``undo`` would take back. Raises NotFound when there is none."""
+        lines = await log_of(self.store, self.scope)
+        if id is None:
+            found = next((c for c in lines if c.undoable and not c.derived and c.by not in {"undo", "redo"}), None)
+            if found is None:
+                raise NotFound("there is no change left to undo: `nyima log` lists what was done")
+            return found
+        found = next((c for c in lines if c.id == id), None)
+        if found is None:
+            raise NotFound(f"there is no change {id!r}: `nyima log` lists them with their ids")
+        if not found.undoable:
+            raise InputError(
+                f"change {id!r} ({found}) cannot be undone: it was erased or taken back, or something newer stands there"
+            )
+        return found
+
+    async def undo(self, id: str | None = None) -> LoggedChange:
+        """Take back one action: the one with this id (``log`` lists them), all that was noted of
+        a message (the id of the user's turn; also what would still be noted of it), or the
+        last one. ``redo`` brings it back. An erase cannot be undone. Raises NotFound when
+        there is nothing to undo, InputError for a change that cannot be."""
         now = self.parts.clock.now()
-        gone, events = await withdrawn(self.store, self.scope, turn, now) if turn is not None else ([], [])
-        last, changes = await last_change(self.store, self.scope, now, turn)
-        if turn is None and not changes:
-            raise NotFound("there is no change left to undo")
+        if id is not None and not id.isdecimal():
+            lines = [c for c in await log_of(self.store, self.scope) if c.turn == id and c.undoable]
+            line = lines[0] if lines else LoggedChange("", now, "", "noted", "", "", undoable=False, turn=id)
+        else:
+            line = await self.undoable(id)
+        gone, events = await withdrawn(self.store, self.scope, line.turn, now) if line.turn else ([], [])
+        changes = await taken_back(self.store, self.scope, line, now)
         await self.store.commit(self.scope, merge([Delta((*changes, *gone), "undo")]), events=events)
-        return last
+        return line
+
+    async def redo(self) -> LoggedChange:
+        """Take back the last undo. Raises NotFound when nothing was undone."""
+        now = self.parts.clock.now()
+        line = next((c for c in await log_of(self.store, self.scope) if c.by == "undo" and c.undoable), None)
+        if line is None:
+            raise NotFound("there is no undo left to take back: `nyima log` lists what was done")
+        changes = await taken_back(self.store, self.scope, line, now)
+        events: list[Event] = []
+        made = await self.store.records(self.scope, RecordFilter(ids=tuple(r.id for r in line.rows), retired=True))
+        for turn in dict.fromkeys(t for r in made for t in r.provenance.turns):
+            gone, notes = await noted_again(self.store, self.scope, turn, now)
+            changes, events = [*changes, *gone], [*events, *notes]
+        await self.store.commit(self.scope, merge([Delta(tuple(changes), "redo")]), events=events)
+        return line
 
     async def close(self) -> None:
         """Close the file and the model."""

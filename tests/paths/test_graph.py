@@ -131,7 +131,7 @@ async def test_an_ending_retires_and_can_be_undone(graph: Memory, ending: str) -
 
 async def test_an_edit_of_the_graph_can_be_undone(graph: Memory) -> None:
     await tell(graph, "I live in Porto.", "I moved to Braga.")
-    (row,) = [c for c in await graph.undo() if c.verb == "revise"]
+    (row,) = [r for r in (await graph.undo()).rows if r.verb == "revise"]
     assert row.reason == "corrected"
     assert {t for t in await triples(graph) if t[1] == "location"} == {("user", "location", "Porto")}
 

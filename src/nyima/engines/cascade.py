@@ -18,7 +18,7 @@ from nyima.engines.needles import needles_of, quoted_in, repeats, telling, trace
 from nyima.engines.recipes import Recipe
 from nyima.engines.strategies.common import follow_up
 
-__all__ = ["Cascade", "Receipt"]
+__all__ = ["Cascade", "Forgetting", "Receipt"]
 
 _LEAST_VALUE = 3
 _WRITER_OF = {
@@ -32,7 +32,8 @@ _FOR_NOW = ("running", "overall", "portrait")
 class Receipt:
     """What an erase did. ``erased`` counts records by kind; ``rederived`` the jobs that
     make summaries and notes again without it; ``bytes_found`` what a search of every
-    file for the erased texts still found."""
+    file for the erased texts still found; ``still_said`` the turns that were kept although
+    an erased record came from them, so that their words still say it."""
 
     erased: Mapping[str, int] = field(default_factory=dict[str, int])
     rederived: int = 0
@@ -40,6 +41,17 @@ class Receipt:
     also: Mapping[str, int] = field(default_factory=dict[str, int])
     files_scanned: int = 0
     bytes_found: int = 0
+    still_said: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """What a forget would take: the turns, and the records with what was derived from them.
+    ``kept`` are turns that stay although they say it."""
+
+    turns: tuple[Turn, ...] = ()
+    records: tuple[MemoryRecord, ...] = ()
+    kept: tuple[Turn, ...] = ()
 
 
 @dataclass(slots=True)
@@ -49,6 +61,7 @@ class _Doomed:
     again: list[Job] = field(default_factory=list[Job])
     restored: list[Change] = field(default_factory=list[Change])
     traces: set[str] = field(default_factory=set[str])
+    kept: list[Turn] = field(default_factory=list[Turn])
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,24 +189,15 @@ class Cascade:
         records: Sequence[MemoryRecord] = (),
         turns: Sequence[str] = (),
         sessions: Sequence[str] = (),
+        only: bool = False,
     ) -> Receipt:
-        """Erase records with the turns they came from, turns, or whole sessions.
+        """Erase records with the turns they came from, turns, or whole sessions; with ``only``
+        records without their turns.
 
         A summary that is named goes alone: the turns that it covers stay. Everything
         happens in one commit; then the files are compacted and searched.
         """
-        doomed = _Doomed()
-        for record in records:
-            doomed.records[record.id] = record
-        named = [t for r in records for t in self._sources(r)]
-        found = await self.store.turns(scope, ids=(*turns, *named)) if (turns or named) else []
-        for session in sessions:
-            found += await self.store.turns(scope, session=session)
-        await self._add_turns(scope, doomed, found)
-        linked = await self._linked(scope, _Doomed(dict(doomed.turns), dict(doomed.records)))
-        told = await telling(self.store, scope, doomed.turns, [*doomed.records.values(), *linked])
-        doomed.turns |= {t.id: t for t in told}
-        await self._derived(scope, doomed)
+        doomed = await self._doomed(scope, records, turns, sessions, only=only)
         needles = await needles_of(self.store, scope, doomed.turns, doomed.records)
         changes: list[Change] = [Erase(id) for id in doomed.records]
         changes += [Erase(id, "turn") for id in doomed.turns]
@@ -213,7 +217,43 @@ class Cascade:
             also={"traces": len(doomed.traces), "jobs": jobs_before - jobs_after, "sessions": len(sessions)},
             files_scanned=report["files_scanned"],
             bytes_found=report["bytes_found"],
+            still_said=tuple(t.id for t in doomed.kept),
         )
+
+    async def foresee(
+        self, scope: Scope, *, records: Sequence[MemoryRecord] = (), sessions: Sequence[str] = (), only: bool = False
+    ) -> Forgetting:
+        """What ``erase`` with the same arguments would take. Nothing is changed."""
+        doomed = await self._doomed(scope, records, (), sessions, only=only)
+        turns = sorted(doomed.turns.values(), key=lambda t: (t.at, t.position, t.id))
+        return Forgetting(tuple(turns), tuple(doomed.records.values()), tuple(doomed.kept))
+
+    async def _doomed(
+        self,
+        scope: Scope,
+        records: Sequence[MemoryRecord],
+        turns: Sequence[str],
+        sessions: Sequence[str],
+        *,
+        only: bool,
+    ) -> _Doomed:
+        doomed = _Doomed()
+        for record in records:
+            doomed.records[record.id] = record
+        named = [t for r in records for t in self._sources(r)]
+        found = await self.store.turns(scope, ids=(*turns, *named)) if (turns or named) else []
+        if only:
+            doomed.kept = [t for t in found if t.id not in turns]
+            found = [t for t in found if t.id in turns]
+        for session in sessions:
+            found += await self.store.turns(scope, session=session)
+        await self._add_turns(scope, doomed, found)
+        linked = await self._linked(scope, _Doomed(dict(doomed.turns), dict(doomed.records)))
+        if not only:
+            told = await telling(self.store, scope, doomed.turns, [*doomed.records.values(), *linked])
+            doomed.turns |= {t.id: t for t in told}
+        await self._derived(scope, doomed)
+        return doomed
 
     async def erase_all(self, scope: Scope) -> Receipt:
         """Erase everything of the scope."""

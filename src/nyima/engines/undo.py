@@ -1,89 +1,197 @@
-"""What takes a change back, expressed by the same four changes."""
+"""The log of changes in words, and how each is taken back, by the same four changes.
+
+A line of the log is one action of the user: what was noted of one message, however many steps
+that took; one correction by hand; one document; one erase.
+"""
 
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from nyima.domain.changes import Add, Change, ChangeRow, Erase, Retire, Revise
 from nyima.domain.conversation import Scope
-from nyima.domain.memory import Interval, MemoryRecord, Note
+from nyima.domain.memory import Entity, Episode, Interval, MemoryRecord, Note, Passage, ProfileFact, Summary
 from nyima.domain.ports import Event, RecordFilter, Store
 from nyima.errors import NotFound
 
-__all__ = ["UNDONE", "inverse", "last_change", "withdrawn"]
+__all__ = ["UNDONE", "LoggedChange", "log_of", "noted_again", "taken_back", "withdrawn"]
 
 UNDONE = "undone"
 """The kind of event that says that nothing is to be noted of a turn."""
 
-_WITHOUT_UNDO = frozenset({"history", "forget", "undo", ""})
-_NOTED = ("fact", "note", "relation")
+_BY_HAND = "user"
+_BACK = ("undo", "redo")
+_FINAL = ("history", "forget", "import", "")
+_WORDS = {
+    "user": "corrected", "forget": "erased for good", "undo": "taken back", "redo": "done again", "documents": "documents",
+    "import": "brought in",
+}  # fmt: skip
 
 
-async def withdrawn(store: Store, scope: Scope, turn: str, now: datetime) -> tuple[list[Change], list[Event]]:
-    """The notes of a turn leave the journal, and what takes their place says that nothing of it
-    is to be kept; jobs that would still note something of it find the event ``undone``. Raises
-    NotFound for a turn that is not there."""
-    if not await store.turns(scope, ids=(turn,)):
-        raise NotFound(f"there is no turn {turn!r}: what was said is needed to undo what was noted of it")
-    found = [e for kind in ("notes", "facts") for e in await store.events(scope, kind, ref=turn) if e.body.get("facts")]
-    empty = [replace(e, id=f"{e.id}-undone", body={**e.body, "facts": [], "remember": False}) for e in found]
-    mark = Event(f"undone-{turn}", UNDONE, now, (turn,), {"turn": turn})
-    return [Erase(e.id, "event") for e in found], [*empty, mark]
+@dataclass(frozen=True, slots=True)
+class LoggedChange:
+    """One action on the memory. ``id`` names it for ``undo``; ``what`` says in a word or two
+    what was done, ``before`` and ``after`` what was believed and is believed since (empty where
+    there was or is nothing). ``turn`` is the user's turn that it was noted of, if any;
+    ``derived`` are texts that were made of others, such as summaries."""
+
+    id: str
+    at: datetime
+    by: str
+    what: str
+    before: str
+    after: str
+    undoable: bool
+    turn: str = ""
+    derived: bool = False
+    rows: tuple[ChangeRow, ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        change = " → ".join(part for part in (self.before, self.after) if part)
+        return f"{self.what}: {change}" if change else self.what
 
 
-def _noted_of(record: MemoryRecord, turn: str) -> bool:
-    """Whether a turn gave a record this version: a note is of its first turn, the others are
-    what stood around it; a fact or relation that is told again is of the last."""
-    turns = record.provenance.turns
-    return (turns[:1] if isinstance(record, Note) else turns[-1:]) == (turn,)
+async def log_of(store: Store, scope: Scope) -> list[LoggedChange]:
+    """Every change, newest first."""
+    rows = [r for r in await store.changes(scope) if r.by != "history"]
+    records = {r.id: r for r in await store.records(scope, RecordFilter(retired=True))}
+    open_now = {_base(id) for id, r in records.items() if r.recorded.until is None}
+    actions: dict[tuple[str, str], list[ChangeRow]] = {}
+    for row, turn in _with_turns(rows, records):
+        actions.setdefault(("turn", turn) if turn else ("revision", str(row.revision)), []).append(row)
+    found = [_line(steps, key[1] if key[0] == "turn" else "", records, open_now) for key, steps in actions.items()]
+    return sorted(found, key=lambda c: (c.rows[-1].revision, int(c.id)), reverse=True)
 
 
-async def last_change(
-    store: Store, scope: Scope, now: datetime, turn: str | None = None
-) -> tuple[list[ChangeRow], list[Change]]:
-    """The last revision that can be undone, with what undoes it; or, with ``turn``, all that
-    was made of what was noted of that turn, in however many steps; empty where there is none."""
-    rows = await store.changes(scope)
-    undone = {int(r.reason.rpartition(" ")[2]) for r in rows if r.by == "undo" and r.reason.startswith("undo of")}
-    done = [r for r in rows if r.by not in _WITHOUT_UNDO and r.revision not in undone]
-    if turn is not None:
-        linked = await store.records(scope, RecordFilter(kinds=_NOTED, turns=(turn,), retired=True))
-        mine = {r.id for r in linked if _noted_of(r, turn)}
-        own = {r.successor or r.id for r in done if r.by == "user"}  # the user's hand is no note
-        steps = [[r for r in done if r.verb in {"add", "revise"} and (r.successor or r.id) in mine - own]]
-    else:
-        steps = [[r for r in done if r.revision == n] for n in sorted({r.revision for r in done}, reverse=True)]
-    for step in steps:
-        changes = [c for row in reversed(step) for c in await inverse(store, scope, row, now)]
-        if changes:  # what was erased since cannot be undone
-            return step, changes
-    return [], []
+def _with_turns(rows: Iterable[ChangeRow], records: Mapping[str, MemoryRecord]) -> Iterable[tuple[ChangeRow, str]]:
+    """Each row with the turn that it was noted of. What ends or ages in a step does so because of
+    what the step adds."""
+    steps: dict[int, list[ChangeRow]] = {}
+    for row in rows:
+        steps.setdefault(row.revision, []).append(row)
+    for step in steps.values():
+        turns = [_noted_of(row, records) for row in step]
+        known = list(dict.fromkeys(t for t in turns if t))
+        for number, row in enumerate(step):
+            following = next((t for t in turns[number:] if t), known[-1] if known else "")
+            yield row, turns[number] or following
 
 
-async def inverse(store: Store, scope: Scope, row: ChangeRow, now: datetime) -> list[Change]:
-    """The changes that undo one line of history; empty when it was erased or is undone.
+def _noted_of(row: ChangeRow, records: Mapping[str, MemoryRecord]) -> str:
+    """The turn that gave the version that a row adds: a note is of its first turn, the others
+    are what stood around it; a fact or relation that is told again is of the last."""
+    made = records.get(row.successor or row.id)
+    if row.verb not in {"add", "revise"} or row.by in {_BY_HAND, *_BACK, *_FINAL} or made is None:
+        return ""
+    turns = made.provenance.turns
+    if isinstance(made, Summary) or not turns or (row.verb == "revise" and made.stale):
+        return ""
+    return turns[0] if isinstance(made, Note | Episode) else turns[-1]
+
+
+def _line(
+    rows: Sequence[ChangeRow], turn: str, records: Mapping[str, MemoryRecord], open_now: set[str]
+) -> LoggedChange:
+    shown = [row for row in rows if not isinstance(records.get(row.successor or row.id), Entity | Episode)] or [*rows]
+    before = [records[r.id] for r in shown if r.verb in {"revise", "retire"} and r.id in records]
+    after = [records[id] for r in shown if r.verb in {"add", "revise"} and (id := r.successor or r.id) in records]
+    made = [r for r in (*before, *after) if not isinstance(r, Entity)]
+    by = rows[0].by
+    what = _WORDS.get(by, "noted" if turn else by or "changed")
+    facts = [r for r in made if isinstance(r, ProfileFact)]
+    if len(made) > 0 and len(facts) == len(made) and len({f.key for f in facts}) == 1:
+        what = f"{what}, {facts[0].key.replace('_', ' ')}" if by in _BACK else facts[0].key.replace("_", " ")
+    documents = list(dict.fromkeys(r.document for r in made if isinstance(r, Passage)))
+    if documents:
+        verb = "added" if after and not before else "removed" if before and not after else "replaced"
+        return LoggedChange(
+            str(rows[0].revision), rows[-1].at, by, f"{verb} document", "", ", ".join(documents),
+            _undoable(rows, records, open_now), turn, rows=tuple(rows),
+        )  # fmt: skip
+    if by == "forget":
+        what = f"erased for good: {sum(r.verb == 'erase' for r in rows)} pieces"
+    return LoggedChange(
+        str(rows[0].revision), rows[-1].at, by, what, _said(before), _said(after), _undoable(rows, records, open_now),
+        turn, bool(made) and all(isinstance(r, Summary) for r in made), tuple(rows),
+    )  # fmt: skip
+
+
+def _said(records: Sequence[MemoryRecord]) -> str:
+    texts = dict.fromkeys(" ".join((r.value if isinstance(r, ProfileFact) else r.text).split()) for r in records)
+    return "; ".join(texts)
+
+
+def _undoable(rows: Sequence[ChangeRow], records: Mapping[str, MemoryRecord], open_now: set[str]) -> bool:
+    if rows[0].by in _FINAL:
+        return False
+    seen = {row.id for row in rows if row.id in records} | {r.successor for r in rows if r.successor in records}
+    return any(_reverses(row, seen, open_now) for row in rows)
+
+
+def _reverses(row: ChangeRow, there: set[str], open_now: set[str]) -> bool:
+    """Whether one row can be taken back: what it made is still open, or what it ended is not."""
+    if row.verb == "add":
+        return row.id in there and _base(row.id) in open_now
+    if row.verb == "revise":
+        return row.id in there and _base(row.successor or "") in open_now
+    return row.verb == "retire" and row.id in there and _base(row.id) not in open_now
+
+
+def _base(id: str) -> str:
+    return id.partition("~")[0]
+
+
+async def taken_back(store: Store, scope: Scope, change: LoggedChange, now: datetime) -> list[Change]:
+    """The changes that undo a line of the log.
 
     A record that comes back is a copy, ``id~…``, valid from now on, so that the past stays
     as it was.
     """
-    reason = f"undo of {row.revision}"
-    open_now = {r.id.partition("~")[0]: r for r in await store.records(scope, RecordFilter())}
-    base = row.id.partition("~")[0]
-    if row.verb == "add":
-        return [Retire(open_now[base].id, now, reason)] if base in open_now else []
-    found = await store.records(scope, RecordFilter(ids=(row.id,), retired=True))
-    if not found or row.verb == "erase":
-        return []
-    new = open_now.get((row.successor or "").partition("~")[0])
-    again = replace(
-        found[0],
-        id=f"{base}~{uuid.uuid4().hex[:8]}",
-        valid=Interval(now),
-        recorded=Interval(now),
-        supersedes=new.id if new else None,
-    )
-    if row.verb == "revise":
-        return [Revise(new.id, again, reason)] if new is not None else []
-    return [] if base in open_now else [Add(again)]
+    every = {r.id: r for r in await store.records(scope, RecordFilter(retired=True))}
+    open_now = {_base(r.id): r for r in every.values() if r.recorded.until is None}
+    reason = f"undo of {change.id}"
+    found: list[Change] = []
+    for row in reversed(change.rows):
+        if not _reverses(row, {*every}, {*open_now}):
+            continue
+        if row.verb == "add":
+            gone = open_now.pop(_base(row.id))
+            found.append(Retire(gone.id, now, reason))
+            continue
+        new = open_now.pop(_base(row.successor), None) if row.successor else None
+        again = replace(
+            every[row.id],
+            id=f"{_base(row.id)}~{uuid.uuid4().hex[:8]}",
+            valid=Interval(now),
+            recorded=Interval(now),
+            supersedes=new.id if new else None,
+        )
+        found.append(Revise(new.id, again, reason) if new is not None else Add(again))
+        open_now[_base(row.id)] = again
+    return found
+
+
+async def withdrawn(store: Store, scope: Scope, turn: str, now: datetime) -> tuple[list[Change], list[Event]]:
+    """The notes of a turn leave the journal, and what takes their place says that nothing of it
+    is to be kept; jobs that would still note something of it find the event ``undone``, which
+    holds the notes for ``noted_again``. Raises NotFound for a turn that is not there."""
+    if not await store.turns(scope, ids=(turn,)):
+        raise NotFound(f"there is no turn {turn!r}: what was said is needed to undo what was noted of it")
+    found = [e for kind in ("notes", "facts") for e in await store.events(scope, kind, ref=turn) if e.body.get("facts")]
+    empty = [replace(e, id=f"{e.id}-undone", body={**e.body, "facts": [], "remember": False}) for e in found]
+    held: list[dict[str, Any]] = [{"id": e.id, "kind": e.kind, "body": dict(e.body)} for e in found]
+    mark = Event(f"undone-{turn}", UNDONE, now, (turn,), {"turn": turn, "notes": held})
+    return [Erase(e.id, "event") for e in found], [*empty, mark]
+
+
+async def noted_again(store: Store, scope: Scope, turn: str, now: datetime) -> tuple[list[Change], list[Event]]:
+    """The inverse of ``withdrawn``."""
+    marks = await store.events(scope, UNDONE, ref=turn)
+    notes = [note for mark in marks for note in mark.body.get("notes", ())]
+    gone: list[Change] = [Erase(mark.id, "event") for mark in marks]
+    gone += [Erase(f"{note['id']}-undone", "event") for note in notes]
+    return gone, [Event(note["id"], note["kind"], now, (turn,), note["body"]) for note in notes]

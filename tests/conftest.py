@@ -7,9 +7,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from nyima.memory import Memory
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
+
+settings.register_profile("nyima", deadline=None)  # no test depends on the machine's speed
+settings.load_profile("nyima")
 
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 

@@ -148,11 +148,20 @@ class Assistant:
 
     async def greet(self) -> AsyncIterator[str]:
         """Open the session: to a stranger with a fixed question, to somebody who is
-        known with a sentence of the model's own."""
-        known = await self._knowledge()
+        known with a sentence of the model's own. What an earlier session still owes and needs
+        no model call is done first, so that its facts are known."""
         session = await self._current()
+        if not self.private:
+            await self.memory.catch_up()
+            self.refresh()
+        known = await self._knowledge()
         if not known.profile.facts and not known.texts:
-            hello = "Hello! I don't think we have met. What should I call you?"
+            strange = not await self.memory.turns()
+            hello = (
+                "Hello! I don't think we have met. What should I call you?"
+                if strange
+                else "Hello again! What is on your mind?"
+            )
             yield hello
             await self._store_greeting(session, hello, known)
             return
@@ -284,13 +293,14 @@ class Assistant:
 
     async def end_session(self) -> None:
         """End the session: summary and profile become jobs. The next message begins a
-        new one."""
-        session, self._session = self._session, None
-        self._own, self._known = [], None
+        new one. Where this is cancelled before it is done, the session is still there to be
+        ended: a terminal that closes ends its input and sends a signal at once."""
+        session = self._session
         if session is not None and not self.private:
             found = await self.memory.store.sessions(self.memory.scope, ids=(session.id,))
             if found:
                 await self.memory.ingest.end(self.memory.scope, found[0], self.recipe)
+        self._session, self._own, self._known = None, [], None
 
     async def recall(self, query: str, budget: Budget | None = None, *, as_of: datetime | None = None) -> Recall:
         """What the memory has on a query (see ``Memory.recall``)."""

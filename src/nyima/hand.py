@@ -57,6 +57,24 @@ def _one_at_a_time(label: str) -> bool:
     return single(label) or (label not in LABELS and not base_form(label.split("_", maxsplit=1)[0]))
 
 
+def _value_in(text: str, old: MemoryRecord, value: str) -> str:
+    """The new value in what the user wrote, which may be the whole sentence with the value
+    changed in it ("location: Porto", "The user moved to Braga."). Raises InputError for a
+    sentence that changes more than the value."""
+    whole = old.text
+    before, found, after = whole.rpartition(value) if isinstance(old, ProfileFact | Note) else whole.partition(value)
+    if not found or isinstance(old, Summary):
+        return text
+    end = len(text) - len(after)
+    if len(before) + len(after) < len(text) and text.startswith(before) and text.endswith(after):
+        return text[len(before) : end].strip()
+    if isinstance(old, Relation) and text.split()[:2] == whole.split()[:2]:
+        raise InputError(
+            f"this says more than a new value: give the value alone (now {value!r}), or forget this memory and say it anew"
+        )
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class Hand:
     """Revises, states, retires and joins by hand."""
@@ -87,13 +105,34 @@ class Hand:
             await self.store.commit(self.scope, written.delta, jobs=written.jobs)
             spanned.found(len(written.delta.changes))
 
+    async def value(self, record: MemoryRecord) -> str:
+        """The part of a record that a person edits: the value of a fact or relation, the
+        knowledge of a note, else the text."""
+        match record:
+            case ProfileFact():
+                return record.value
+            case Note():
+                return record.knowledge
+            case Relation():
+                tails = await self.store.records(self.scope, RecordFilter(ids=(record.tail,), retired=True))
+                return tails[0].name if tails and isinstance(tails[0], Entity) else record.text
+            case _:
+                return record.text
+
     async def revise(self, old: MemoryRecord, text: str) -> MemoryRecord:
-        """Another value of a fact or relation, or another text of a note or summary."""
+        """Another value of a fact or relation, or another text of a note or summary. Its own
+        value or text again changes nothing: the record itself comes back."""
         text = clean_text(text).strip()
         if not text:
             raise InputError("the new text is empty: give some words, or use forget")
+        value = await self.value(old)
+        if " ".join(text.split()) in {" ".join(value.split()), " ".join(old.text.split())}:
+            return old
         if old.recorded.until is not None:
             raise InputError(f"record {old.id!r} is retired: revise the one that took its place")
+        text = _value_in(text, old, value)
+        if text == value:
+            return old
         now = self.clock.now()
         shared: dict[str, Any] = {
             "id": f"{old.kind[0]}-{uuid.uuid4().hex[:16]}",
@@ -113,11 +152,8 @@ class Hand:
                 new = replace(old, body=text, **shared)
             case Relation():
                 tail, made = await self._node(text, now, "")
-                before = await self.store.records(self.scope, RecordFilter(ids=(old.tail,), retired=True))
-                name = before[0].name if before and isinstance(before[0], Entity) else ""
-                note = (
-                    old.note.replace(name, tail.name) if name and name in old.note else f"{old.note} Now: {tail.name}."
-                )
+                known = value and old.note.count(value) == 1
+                note = old.note.replace(value, tail.name) if known else f"{old.note} Now: {tail.name}."
                 new, more = replace(old, tail=tail.id, note=note, **shared), list(made)
             case _:
                 raise InputError(f"a record of kind {old.kind!r} is what was said and cannot be revised: forget it")

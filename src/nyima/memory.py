@@ -201,6 +201,11 @@ class Memory:
         kinds = () if self.parts.writer_chat is not None else MODEL_FREE
         return await self.ingest.drain(self.scope, self._name, progress, kinds)
 
+    async def catch_up(self) -> None:
+        """Do the work that is due and quick: rules, and the profile out of what is noted
+        already. Summaries and notes, which take a model's time, wait for ``drain``."""
+        await self.ingest.drain(self.scope, self._name, None, (*MODEL_FREE, "profile"), vectors=False)
+
     # --- reading ---
 
     def use(self, *sources: Source) -> None:
@@ -311,8 +316,14 @@ class Memory:
     async def revise(self, id: str, text: str) -> MemoryRecord:
         """Give a fact or a relation another value, or a note or summary another text, by
         the user's own word. The old one stays in history, and what rests on it becomes
-        stale. Raises NotFound or InputError."""
+        stale. With its own value or text nothing changes, and the same record comes back.
+        Raises NotFound or InputError."""
         return await Hand(self.parts).revise(await self.record(id), text)
+
+    async def value(self, record: MemoryRecord) -> str:
+        """The part of a record that ``revise`` replaces: the value of a fact or relation, the
+        knowledge of a note, else the text."""
+        return await Hand(self.parts).value(record)
 
     async def set_fact(self, key: str, value: str) -> ProfileFact:
         """Set a profile fact by the user's own word; the key's old values are closed."""

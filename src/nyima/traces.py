@@ -10,9 +10,13 @@ from typing import Any
 from nyima.domain.evidence import Answer, Evidence, Recall
 from nyima.domain.memory import MemoryRecord, Passage
 from nyima.domain.ports import Event
-from nyima.engines.cascade import Receipt
+from nyima.engines.cascade import Forgetting, Receipt
+from nyima.engines.undo import LoggedChange
 
-__all__ = ["evidence_to_dict", "iso", "place_of", "plan_to_list", "receipt_to_dict", "record_to_json", "trace_event"]
+__all__ = [
+    "change_to_dict", "evidence_to_dict", "forgetting_to_dict", "iso", "place_of", "plan_to_list", "receipt_to_dict",
+    "record_to_json", "trace_event",
+]  # fmt: skip
 
 
 def iso(moment: datetime | None) -> str | None:
@@ -79,6 +83,29 @@ def receipt_to_dict(receipt: Receipt) -> dict[str, Any]:
         "also": dict(receipt.also),
         "files_scanned": receipt.files_scanned,
         "bytes_found": receipt.bytes_found,
+        "still_said": list(receipt.still_said),
+    }
+
+
+def change_to_dict(change: LoggedChange) -> dict[str, Any]:
+    """A line of the log of changes."""
+    return {
+        "id": change.id,
+        "at": iso(change.at),
+        "what": change.what,
+        "before": change.before,
+        "after": change.after,
+        "by": change.by,
+        "undoable": change.undoable,
+    }
+
+
+def forgetting_to_dict(going: Forgetting) -> dict[str, Any]:
+    """What a forget would take."""
+    return {
+        "turns": [{"id": t.id, "role": t.role.value, "at": iso(t.at), "text": t.text} for t in going.turns],
+        "records": [{"id": r.id, "kind": r.kind, "text": r.text} for r in going.records],
+        "kept": [{"id": t.id, "role": t.role.value, "at": iso(t.at), "text": t.text} for t in going.kept],
     }
 
 

@@ -103,15 +103,10 @@ def test_no_import_cycle(trees: dict[Path, ast.Module]) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_budgets(path: Path, trees: dict[Path, ast.Module]) -> None:
+def test_broad_excepts_and_the_environment_stay_where_they_are(path: Path, trees: dict[Path, ast.Module]) -> None:
     tree = trees[path]
-    assert path.read_text("utf-8").count("\n") <= 400
     broad = 0
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert (node.end_lineno or 0) - node.lineno < 60, node.name
-            every = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-            assert len([a for a in every if a.arg not in {"self", "cls"}]) <= 7, node.name
         if isinstance(node, ast.ExceptHandler):
             names = {n.id for n in ast.walk(node.type) if isinstance(n, ast.Name)} if node.type else {"Exception"}
             broad += bool(names & {"Exception", "BaseException"})

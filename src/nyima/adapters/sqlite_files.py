@@ -36,7 +36,8 @@ def translated(path: Path) -> Iterator[None]:
             raise StoreLocked(f"{path} is held by another program: close it, or try again in a moment") from error
         if "readonly" in text or "unable to open" in text:
             raise StoreReadOnly(
-                f"{path} cannot be written: check its permissions and its folder's, or choose another file with --db"
+                f"{path} cannot be written: check its permissions and its folder's and the room on its disk,"
+                " or choose another file with --db"
             ) from error
         if "full" in text:
             raise StoreFull(f"the disk of {path} is full: free some space and run the command again") from error
@@ -56,15 +57,53 @@ def open_file(path: Path) -> sqlite3.Connection:
                 path.touch(0o600)
         except OSError as error:
             raise StoreReadOnly(f"{path} cannot be created: {error.strerror}: choose another file with --db") from error
-        db = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
-        with ExitStack() as undo:
-            undo.callback(db.close)
+        try:
+            return _writable(path)
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error) or path.stat().st_size == 0:
+                raise
+            found = _readable(path)
+            if found is None:
+                raise
+            return found
+
+
+def _connected(place: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        place, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False, uri=place.startswith("file:")
+    )
+
+
+def _writable(path: Path) -> sqlite3.Connection:
+    db = _connected(str(path))
+    with ExitStack() as undo:
+        undo.callback(db.close)
+        _check(db, path)
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
+            db.execute(f"PRAGMA {pragma}")
+        _migrate(db)
+        undo.pop_all()
+    return db
+
+
+def _readable(path: Path) -> sqlite3.Connection | None:
+    """The file for reading alone: on a medium that cannot be written, or a disk without any room
+    for the files beside it. None where that fails too, or would leave out what stands in a log."""
+    log = Path(f"{path}-wal")
+    modes = ["mode=ro", *(["mode=ro&immutable=1"] if not log.exists() or log.stat().st_size == 0 else [])]
+    for mode in modes:
+        db = _connected(f"{path.absolute().as_uri()}?{mode}")
+        try:
             _check(db, path)
-            for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
-                db.execute(f"PRAGMA {pragma}")
-            _migrate(db)
-            undo.pop_all()
-        return db
+            (version,) = db.execute("PRAGMA user_version").fetchone()
+            db.execute("SELECT 1 FROM scopes LIMIT 1").fetchone()
+        except sqlite3.Error:
+            db.close()
+            continue
+        if version == len(MIGRATIONS):
+            return db
+        db.close()
+    return None
 
 
 @contextmanager

@@ -230,10 +230,16 @@ class Ingest:
                 return
 
     async def drain(
-        self, scope: Scope, worker: str, progress: Progress | None = None, kinds: Sequence[str] = ()
+        self,
+        scope: Scope,
+        worker: str,
+        progress: Progress | None = None,
+        kinds: Sequence[str] = (),
+        *,
+        vectors: bool = True,
     ) -> Mapping[str, int]:
-        """Work until no job (of these kinds) is due, then make the missing vectors. Returns how many jobs
-        were done, are waiting for a retry, and are parked."""
+        """Work until no job (of these kinds) is due, then make the missing ``vectors``. Returns how
+        many jobs were done, are waiting for a retry, and are parked."""
         done = 0
         while True:
             if progress is not None:
@@ -243,8 +249,9 @@ class Ingest:
             if job is None:
                 break
             done += 1
-        with contextlib.suppress(ModelError):  # vectors are derived: the next recall tries again, and says so
-            await self.index(scope)
+        if vectors:
+            with contextlib.suppress(ModelError):  # they are derived: the next recall tries again, and says so
+                await self.index(scope)
         left = await self.store.jobs(scope, ("queued", "leased", "parked"))
         parked = sum(job.state == "parked" for job in left)
         return {"done": done, "waiting": len(left) - parked, "parked": parked}

@@ -7,7 +7,7 @@ that took; one correction by hand; one document; one erase.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -128,11 +128,10 @@ def _said(records: Sequence[MemoryRecord]) -> str:
 def _undoable(rows: Sequence[ChangeRow], records: Mapping[str, MemoryRecord], open_now: set[str]) -> bool:
     if rows[0].by in _FINAL:
         return False
-    seen = {row.id for row in rows if row.id in records} | {r.successor for r in rows if r.successor in records}
-    return any(_reverses(row, seen, open_now) for row in rows)
+    return any(_reverses(row, records, open_now) for row in rows)
 
 
-def _reverses(row: ChangeRow, there: set[str], open_now: set[str]) -> bool:
+def _reverses(row: ChangeRow, there: Container[str], open_now: Container[str]) -> bool:
     """Whether one row can be taken back: what it made is still open, or what it ended is not."""
     if row.verb == "add":
         return row.id in there and _base(row.id) in open_now
@@ -156,7 +155,7 @@ async def taken_back(store: Store, scope: Scope, change: LoggedChange, now: date
     reason = f"undo of {change.id}"
     found: list[Change] = []
     for row in reversed(change.rows):
-        if not _reverses(row, {*every}, {*open_now}):
+        if not _reverses(row, every, open_now):
             continue
         if row.verb == "add":
             gone = open_now.pop(_base(row.id))

@@ -79,12 +79,14 @@ class Origins(BaseModel):
 
 
 class Receipt(BaseModel):
-    """What an erase removed; ``bytes_found`` is what is left of it, which must be 0."""
+    """What an erase removed; ``bytes_found`` is what is left of it, which must be 0;
+    ``still_said`` are turns that were kept and still say it."""
 
     erased: dict[str, int]
     turns: int
     rederived: int
     bytes_found: int
+    still_said: list[str]
 
 
 class Profile(BaseModel):
@@ -198,12 +200,15 @@ def _add_writing(server: MCPServer, lends: Lends) -> None:
         return _record(await memory.revise((await _whole(memory, id)).id, text))
 
     @_tool(server, "Forget a memory", _ERASES)
-    async def delete_memory(id: Id) -> Receipt:
+    async def delete_memory(
+        id: Id,
+        only: Annotated[bool, Field(description="Keep the words that it came from.")] = False,
+    ) -> Receipt:
         """Erase a memory for good, with what it came from and all that was made of it. Ask
         the user first."""
         memory = lends(_REQUEST.get(), True)
-        receipt = receipt_to_dict(await memory.forget((await _whole(memory, id)).id))
-        return Receipt(**{k: receipt[k] for k in ("erased", "turns", "rederived", "bytes_found")})
+        receipt = receipt_to_dict(await memory.forget((await _whole(memory, id)).id, only=only))
+        return Receipt(**{k: receipt[k] for k in ("erased", "turns", "rederived", "bytes_found", "still_said")})
 
 
 async def _whole(memory: Memory, id: str) -> MemoryRecord:

@@ -19,7 +19,7 @@ from nyima.domain.memory import Entity
 from nyima.engines.gate import is_goodbye
 from nyima.errors import InputError, ModelError, NyimaError, PackError
 
-__all__ = ["Air", "DeviceAir", "Spoken", "WavAir", "converse", "sentences", "utterances"]
+__all__ = ["Air", "DeviceAir", "Spoken", "WavAir", "converse", "greet", "sentences", "utterances"]
 
 _END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|(?<=[。！？])|\n+")
 _SHORT = 12
@@ -117,7 +117,7 @@ async def converse(
         stop = asyncio.Event()
         watch = asyncio.create_task(_barge(air, detector, stop, late)) if air.listens else None
         try:
-            await _answer(nyima, mouth, air, (spoken, stop, ended), show)
+            await _answer(nyima.stream(text), mouth, air, (spoken, stop, ended), show)
         finally:
             if watch is not None:
                 watch.cancel()
@@ -131,8 +131,15 @@ async def converse(
             return
 
 
+async def greet(nyima: Assistant, mouth: Mouth, air: Air, show: Callable[[str, str], None]) -> Spoken:
+    """Begin the conversation: a greeting, by name where the memory knows it."""
+    spoken = Spoken("")
+    await _answer(nyima.greet(), mouth, air, (spoken, asyncio.Event(), time.perf_counter()), show)
+    return spoken
+
+
 async def _answer(
-    nyima: Assistant,
+    pieces: AsyncIterator[str],
     mouth: Mouth,
     air: Air,
     turn: tuple[Spoken, asyncio.Event, float],
@@ -143,7 +150,7 @@ async def _answer(
     ready: asyncio.Queue[Sound | None] = asyncio.Queue(2)
 
     async def written() -> AsyncIterator[str]:
-        async for piece in nyima.stream(spoken.heard):
+        async for piece in pieces:
             spoken.reply += piece
             show("", piece)
             yield piece

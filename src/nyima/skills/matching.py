@@ -43,6 +43,8 @@ _THEIRS = re.compile(
     r"(?:'s)? (?:e ?mail|phone|mobile|telephone|address|number|postcode)\b"
 )
 _CONTACT = frozenset({"email", "phone", "address", "location", "postcode", "name"})
+_OF_ALL = frozenset({"name", "age", "birthday", "phone", "email"})
+_NAMING = re.compile(r"\bname\b")
 _AFFIX = re.compile(r"^(?:child|parent|mother|father|guest|patient|second_contact|home|contact)_")
 
 
@@ -129,6 +131,11 @@ def score(field: Field, title: str, item: Known, asked: Asked, near: float) -> f
         if ME not in asked.owners or not (_mine(item, title) or item.head in asked.belongings):
             return 0.0
         thing = item.head
+        named = _meaning(thing) & (_meaning(field.words) | _meaning(title)) or thing in asked.belongings
+        if item.label in _OF_ALL and not named:
+            return 0.0  # everything has a name: whose is asked for, the field or the form says
+    if _NAMING.search(_plain(field.words)) and item.label not in asked.labels and not _gives_a_name(item):
+        return 0.0
     if item.label.startswith(("old_", "was_")) and "old" not in asked.words:
         return 0.0
     if item.label == "location" and "address" in asked.labels and re.search(r"\d", item.tail):
@@ -146,6 +153,11 @@ def score(field: Field, title: str, item: Known, asked: Asked, near: float) -> f
     chosen = 0.5 if exact else 0.3 if named else 0.0
     whole = 0.15 if asked.needed else 0.0
     return min(1.0, 0.4 * shared + 0.2 * close + 0.4 * near + whole + chosen * bool(exact or shared or near > 0.25))
+
+
+def _gives_a_name(item: Known) -> bool:
+    """Whether an item can answer a field for a name: it says what something is called."""
+    return item.label.endswith("name") or (item.tail[:1].isupper() and not any(c.isdigit() for c in item.tail))
 
 
 def _mine(item: Known, title: str) -> bool:

@@ -21,6 +21,13 @@ __all__ = ["Reminder", "calendar", "upcoming"]
 _TIMED = frozenset({"takes_place", "departs", "arrives", "ends", "expires"})
 _YEARLY = frozenset({"birthday", "anniversary"})
 _WEEKLY = re.compile(r"\b(?:every |on )?(monday|tuesday|wednesday|thursday|friday|saturday|sunday)s\b", re.IGNORECASE)
+_HAPPENED = re.compile(
+    r"^(?:the user|they|we|i) (?:just |also |finally |recently |already )?"
+    r"(?!(?:booked|scheduled|planned|arranged|reserved|moved|postponed|rescheduled|changed|agreed|decided|promised|signed)\b)"
+    r"(?:\w+ed|went|had|did|was|were|saw|met|took|ran|flew|drove|ate|gave|left|spent|won|lost)\b",
+    re.IGNORECASE,
+)
+"""A sentence that tells what the user did: its date is past, whatever year it was read as."""
 _VERB = {"departs": "departs", "arrives": "arrives", "ends": "ends", "expires": "expires"}
 
 
@@ -75,7 +82,7 @@ def _reminder(item: Known, now: datetime, zone: tzinfo) -> Reminder | None:
     if item.head.istitle() and " " not in item.head:
         return None  # somebody's own appointment is not the user's
     if item.label in _TIMED and moment is not None and moment.dated:
-        return _once_only(item, moment, zone)
+        return None if _HAPPENED.match(item.note) else _once_only(item, moment, zone)
     weekly = _WEEKLY.search(item.tail) if item.label == "takes_place" else None
     return _weekly(item, DAYS[weekly[1].lower()], now, zone) if weekly else None
 

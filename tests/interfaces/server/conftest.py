@@ -45,7 +45,7 @@ class Desk:
 
     def client(self, secret: str | None = None, **headers: str) -> httpx2.Client:
         given = {"authorization": f"Bearer {self.secret if secret is None else secret}", **headers}
-        return httpx2.Client(base_url=self.url, headers=given, timeout=20.0)
+        return httpx2.Client(base_url=self.url, headers=given, timeout=120.0)
 
     def key(self, user: str, scopes: str = "read,write", tenant: str = "local", **limits: int) -> str:
         return self.ring.make(user, Scope(tenant=tenant, user=user), scopes.split(","), **limits)[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +24,20 @@ def asks(body: dict[str, Any]) -> bool:
 
 
 class Thinker(StubUpstream):
-    """Thinks aloud for a while, then answers."""
+    """Thinks aloud, answers when somebody has heard it thinking, and is heard all at once else."""
+
+    heard = threading.Event()
 
     async def _answer(self, path: str, body: dict[str, Any], send: Any) -> None:
-        deltas = [{"role": "assistant"}, *[{"reasoning_content": "hm "}] * 30, {"content": "Hello!"}]
+        deltas = [{"role": "assistant"}, *({"reasoning_content": "hm "} for _ in range(30)), {"content": "Hello!"}]
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
         for delta in deltas:
             row = {"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta}]}
             await send(
                 {"type": "http.response.body", "body": f"data: {json.dumps(row)}\n\n".encode(), "more_body": True}
             )
-            await asyncio.sleep(0.05)
+            if delta is deltas[15]:
+                await asyncio.to_thread(self.heard.wait, 60)
         await send({"type": "http.response.body", "body": b"data: [DONE]\n\n"})
 
 
@@ -157,9 +160,13 @@ def test_a_reply_cut_short_by_its_program_says_nothing_of_the_model(desk: Desk) 
 def test_a_model_that_thinks_aloud_is_heard_thinking(tmp_path: Path) -> None:
     with desk_at(tmp_path, Thinker()) as desk, desk.client() as client:
         body = {"messages": [{"role": "user", "content": "Hello"}], "stream": True}
-        begun = time.monotonic()
+        thoughts, early = 0, False
         with client.stream("POST", "/v1/chat/completions", json=body) as answer:
-            came = [time.monotonic() - begun for line in answer.iter_lines() if "hm" in line]
-        assert len(came) == 30
-        assert came[10] < came[-1] - 0.3, "not all at once"
+            for line in answer.iter_lines():
+                thoughts += "hm" in line
+                if thoughts == 10 and not early:
+                    early = not Thinker.heard.is_set()
+                    Thinker.heard.set()
+        assert thoughts == 30
+        assert early, "not all at once"
         assert [t.text for t in desk.turns()] == ["Hello", "Hello!"]

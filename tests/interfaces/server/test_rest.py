@@ -193,7 +193,7 @@ def test_a_long_run_of_jobs_tells_how_far_it_came_and_goes_on(tmp_path: Path) ->
         stub.wait = 0.2
         told = client.post("/api/jobs/run", params={"seconds": 0.1}).json()
         assert told["waiting"] >= 1
-        for _ in range(100):
+        for _ in range(600):
             if not client.get("/api/jobs").json()["rows"]:
                 break
             time.sleep(0.1)

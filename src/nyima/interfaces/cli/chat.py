@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,9 +17,9 @@ import typer
 
 from nyima.domain.evidence import Answer, Usage
 from nyima.errors import InputError, ModelError, NoModel, NotFound, NyimaError
-from nyima.interfaces.cli.common import Common, command, console, ensure_packs, say
+from nyima.interfaces.cli.common import Common, command, console, ended_by_signals, ensure_packs, on_signal, say
 from nyima.interfaces.cli.feedback import feedback
-from nyima.interfaces.cli.memories import show_receipt
+from nyima.interfaces.cli.memories import show_forgetting, show_receipt
 from nyima.interfaces.cli.why import show_evidence, show_trace
 from nyima.traces import evidence_to_dict, plan_to_list, trace_event
 
@@ -38,7 +40,8 @@ _HELP = """/why            what the last reply rests on
 /private        start or end a chat that reads the memory and never writes it
 /recipe NAME    another recipe from now on
 /help           this
-goodbye         end the conversation; Ctrl-D and Ctrl-C do, too
+goodbye         end the conversation; Ctrl-D does, too
+Ctrl-C          stop a reply; a second time end the conversation
 A line that ends with a backslash goes on in the next one; Alt-Enter starts a new line."""
 
 
@@ -70,6 +73,27 @@ class _Talk:
 
     assistant: Assistant
     common: Common
+
+    async def interruptible(self, text: str, write: Callable[[str], None]) -> Answer | None:
+        """Stream a reply; None where Ctrl-C stopped it. Ctrl-C a second time ends the chat."""
+        chat = asyncio.current_task()
+        assert chat is not None
+        reply = asyncio.get_running_loop().create_task(self.answer(text, write))
+
+        def stop() -> None:
+            chat.cancel() if reply.cancelling() else reply.cancel()
+
+        on_signal("SIGINT", stop)
+        try:
+            return await reply
+        except asyncio.CancelledError:
+            if chat.cancelling():
+                reply.cancel()
+                await asyncio.wait({reply})
+                raise
+            return None
+        finally:
+            on_signal("SIGINT", chat.cancel)
 
     async def answer(self, text: str, write: Callable[[str], None]) -> Answer:
         """Stream a reply; the answer."""
@@ -179,7 +203,7 @@ async def _lines(assistant: Assistant) -> AsyncIterator[str]:
     The history comes from the stored turns, so that nothing said lies in another file.
     """
     if not sys.stdin.isatty():
-        while line := await asyncio.to_thread(sys.stdin.readline):
+        async for line in _piped():
             print(f"you    {line.rstrip()}")
             yield line
         return
@@ -200,7 +224,28 @@ async def _lines(assistant: Assistant) -> AsyncIterator[str]:
                     text = text[:-1] + "\n" + await prompt.prompt_async("...    ")
         except (EOFError, KeyboardInterrupt):
             return
+        work = asyncio.current_task()
+        if work is not None:
+            on_signal("SIGINT", work.cancel)  # the prompt has taken it away
         yield text
+
+
+async def _piped() -> AsyncIterator[str]:
+    """The lines of standard input. They are read by a thread that the end of the program does
+    not wait for, through a file object of its own, whose lock nobody else needs."""
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[str] = asyncio.Queue()
+
+    def read() -> None:
+        with open(0, encoding="utf-8", errors="replace", closefd=False) as given, contextlib.suppress(RuntimeError):
+            line = "begin"
+            while line:  # an empty one is the end; the loop may be closed by then
+                line = given.readline()
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+
+    threading.Thread(target=read, daemon=True).start()
+    while line := await lines.get():
+        yield line
 
 
 async def _last_trace(assistant: Assistant) -> dict[str, Any]:
@@ -225,10 +270,12 @@ async def _command(talk: _Talk, line: str) -> None:
             for key, value in (await memory.profile()).as_dict().items():
                 out.print(f"{key.replace('_', ' '):20} {value}", markup=False)
         case "/forget":
-            found = await memory.meant(rest)
-            show_evidence(out, [evidence_to_dict(e) for e in found])
-            if found and typer.confirm("Erase this for good, with the turns it came from?"):
-                show_receipt(out, await talk.assistant.forget(*(e.record_id for e in found)))
+            found = [e.record_id for e in await memory.meant(rest)]
+            if not found:
+                raise NotFound("nothing that is remembered is to the point: say it in other words")
+            show_forgetting(out, await memory.would_forget(*found))
+            if typer.confirm("Erase this for good?"):
+                show_receipt(out, await talk.assistant.forget(*found))
         case "/private":
             if not talk.assistant.private:
                 await talk.assistant.end_session()
@@ -287,7 +334,7 @@ async def _interactive(talk: _Talk) -> None:
                 first(piece)
     except ModelError as error:
         write(f"Hello! ({error})")
-    print()
+    print(flush=True)
     async for line in _lines(assistant):
         text = line.strip()
         if not text:
@@ -297,9 +344,11 @@ async def _interactive(talk: _Talk) -> None:
                 await _command(talk, text)
                 continue
             with _Waiting(write) as first:
-                answer = await talk.answer(line.rstrip("\n"), first)
+                answer = await talk.interruptible(line.rstrip("\n"), first)
             print()
-            if talk.common.debug:
+            if answer is None:
+                print("       stopped; Ctrl-C again ends the chat", file=sys.stderr)
+            elif talk.common.debug:
                 print(
                     f"       extracted: remember {answer.notes.remember}, facts {dict(answer.notes.facts)}",
                     file=sys.stderr,
@@ -354,23 +403,28 @@ async def chat(
     if common.json and script is None:
         script, lines = Path("-"), sys.stdin.read().split("\n")
     try:
-        if script is not None:
-            await _script(talk, lines)
-        else:
-            await _interactive(talk)
+        with ended_by_signals():
+            if script is not None:
+                await _script(talk, lines)
+            else:
+                await _interactive(talk)
     except asyncio.CancelledError:
         await _left(assistant)
-        raise
+        raise typer.Exit(130) from None
     finally:
         await assistant.close()
 
 
 async def _left(assistant: Assistant) -> None:
-    """After Ctrl-C: end the session, so that its work is owed, and say so."""
+    """After Ctrl-C, or when the terminal was closed: end the session as `goodbye` does, so that
+    its work is owed, and say what is kept."""
+    kept = "nothing of it is kept" if assistant.private else "what was said is kept"
     try:
         await asyncio.shield(assistant.end_session())
     except NyimaError as error:
-        print(f"nyima: {error}", file=sys.stderr)
+        kept = str(error)
+    with contextlib.suppress(OSError):  # nobody reads it any more
+        print(f"nyima: the chat has ended; {kept}", file=sys.stderr)
 
 
 def add_to(app: typer.Typer) -> None:

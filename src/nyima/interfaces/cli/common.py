@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import json
 import signal
 import sys
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -109,6 +110,29 @@ def command(app: typer.Typer, name: str, example: str) -> Callable[[Callable[...
         app.command(name)(wrapper)
 
     return register
+
+
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Cancel the running command at Ctrl-C, where the terminal closes (SIGHUP), or where the
+    process is asked to end (SIGTERM), so that it can still leave things in order."""
+    work = asyncio.current_task()
+    assert work is not None
+    names = ("SIGINT", "SIGHUP", "SIGTERM")
+    for name in names:
+        on_signal(name, work.cancel)
+    try:
+        yield
+    finally:
+        for name in names:
+            with contextlib.suppress(AttributeError, NotImplementedError):
+                asyncio.get_running_loop().remove_signal_handler(getattr(signal, name))
+
+
+def on_signal(name: str, action: Callable[[], object]) -> None:
+    """Do this at a signal from now on; nothing where the system does not have it (Windows)."""
+    with contextlib.suppress(AttributeError, NotImplementedError):
+        asyncio.get_running_loop().add_signal_handler(getattr(signal, name), action)
 
 
 def run_guarded(work: Callable[[], Awaitable[None]], *, debug: bool) -> None:

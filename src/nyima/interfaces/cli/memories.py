@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,14 +10,17 @@ import typer
 
 from nyima.interfaces.cli.common import Common, command, console, parse_date
 from nyima.interfaces.cli.why import show_evidence
-from nyima.traces import evidence_to_dict, iso, plan_to_list, receipt_to_dict, record_to_json
+from nyima.traces import change_to_dict, evidence_to_dict, iso, plan_to_list, receipt_to_dict, record_to_json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nyima.engines.cascade import Receipt
+    from nyima.engines.cascade import Forgetting, Receipt
+    from nyima.engines.undo import LoggedChange
 
-__all__ = ["add_to", "show_receipt"]
+__all__ = ["add_to", "show_forgetting", "show_receipt"]
+
+_MOST_SHOWN = 20
 
 _Kind = Annotated[list[str] | None, typer.Option("--kind", help="episode, note, summary or fact; may be repeated.")]
 _AsOf = Annotated[str | None, typer.Option("--as-of", help="What was true on that day.")]
@@ -29,6 +33,29 @@ def show_receipt(out: Console, receipt: Receipt) -> None:
     also = ", ".join(f"{count} {what}" for what, count in receipt.also.items() if count)
     out.print(f"also      {also or 'nothing else'}; {receipt.rederived} derived again without it")
     out.print(f"checked   {receipt.files_scanned} files, {receipt.bytes_found} bytes of it left")
+    if receipt.still_said:
+        turns = ", ".join(receipt.still_said)
+        out.print(f"kept      what you said still says it ({turns}): `nyima forget` without --only takes that, too")
+
+
+def show_forgetting(out: Console, going: Forgetting) -> None:
+    """What an erase would take, line by line."""
+    for turn in going.turns[:_MOST_SHOWN]:
+        out.print(f"said      {turn.at:%Y-%m-%d}  {turn.name}: {' '.join(turn.text.split())[:160]}", markup=False)
+    shown = [r for r in going.records if r.kind not in {"episode", "entity"}]
+    for record in shown[:_MOST_SHOWN]:
+        out.print(f"{record.kind:9} {record.valid.since:%Y-%m-%d}  {' '.join(record.text.split())[:160]}", markup=False)
+    more = max(0, len(going.turns) - _MOST_SHOWN) + max(0, len(shown) - _MOST_SHOWN)
+    if more:
+        out.print(f"          and {more} more")
+    for turn in going.kept[:_MOST_SHOWN]:
+        out.print(f"stays     {turn.at:%Y-%m-%d}  {turn.name}: {' '.join(turn.text.split())[:160]}", markup=False)
+
+
+def show_change(out: Console, change: LoggedChange) -> None:
+    """One line of the log."""
+    undo = f"   undo: nyima undo {change.id}" if change.undoable else ""
+    out.print(f"{change.at.astimezone():%Y-%m-%d %H:%M}  {str(change)[:200]}{undo}", markup=False)
 
 
 async def remember(
@@ -71,6 +98,8 @@ async def recall(
         found = await memory.recall(query, Budget(k, 1_000_000), as_of=parse_date(as_of), kinds=kind or ())
     finally:
         await memory.close()
+    for what, why in found.failed.items():
+        console(err=True).print(f"{what}: {why}", markup=False)
     kept = [evidence_to_dict(e) for e in found.kept]
     ms = {name: found.ms[name] for name in ("embed", "search", "total")}
     data = {"query": query, "plan": plan_to_list(found), "kept": kept, "ms": ms}
@@ -151,36 +180,72 @@ async def forget(
     query: Annotated[str | None, typer.Option("--query", help="Erase what this finds.")] = None,
     session: Annotated[str | None, typer.Option("--session", help="Erase a whole conversation.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Erase everything of this user.")] = False,
+    only: Annotated[bool, typer.Option("--only", help="Keep the turns that they came from.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Erase for good, with all that was derived from it, and print a receipt."""
+    """Erase for good, with all that was derived from it, and print a receipt. It lists what goes
+    before it asks."""
     memory = await common.memory(embedder=None if query else "none")
     try:
         if not yes:
-            out = console(err=True)
-            if query:
-                found = await memory.meant(query)
-                show_evidence(out, [evidence_to_dict(e) for e in found])
-            for id in ids or ():
-                out.print((await memory.record(id)).text, markup=False)
-            what = "everything" if every else f"session {session}" if session else "this"
-            if not typer.confirm(f"Erase {what} for good, with the turns it came from?", err=True):
-                raise typer.Exit(1)
-        receipt = await memory.forget(*(ids or ()), query=query, session=session, everything=every)
+            going = await memory.would_forget(*(ids or ()), query=query, session=session, everything=every, only=only)
+            show_forgetting(console(err=True), going)
+            what = "everything" if every else "this"
+            if not typer.confirm(f"Erase {what} for good?", err=True):
+                raise typer.Abort
+        receipt = await memory.forget(*(ids or ()), query=query, session=session, everything=every, only=only)
     finally:
         await memory.close()
     common.show(receipt_to_dict(receipt), lambda out: show_receipt(out, receipt))
 
 
-async def undo(common: Common) -> None:
-    """Take back the last change of the memory. An erase cannot be taken back."""
+async def log(
+    common: Common,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many changes at most.")] = 20,
+) -> None:
+    """List what was learned, changed and taken back, newest first, with the id for `undo`."""
     memory = await common.memory(embedder="none")
     try:
-        rows = await memory.undo()
+        changes = await memory.log(limit)
     finally:
         await memory.close()
-    data = {"undone": [{"verb": r.verb, "id": r.id, "successor": r.successor, "by": r.by} for r in rows]}
-    common.show(data, lambda out: out.print("undone: " + ", ".join(f"{r.verb} {r.id}" for r in rows)))
+
+    def text(out: Console) -> None:
+        for change in changes:
+            show_change(out, change)
+        if not changes:
+            out.print("nothing was changed yet")
+
+    common.show({"changes": [change_to_dict(c) for c in changes]}, text)
+
+
+async def undo(
+    common: Common,
+    id: Annotated[str | None, typer.Argument(help="A change's id from `nyima log`; without it the last one.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Take back one change. It says which before it does; `nyima redo` brings it back."""
+    memory = await common.memory(embedder="none")
+    try:
+        change = await memory.undoable(id)
+        if not common.json:
+            console().print(f"undo      {change}", markup=False)
+        if not yes and not common.json and sys.stdin.isatty() and not typer.confirm("Take this back?", err=True):
+            raise typer.Abort
+        done = await memory.undo(change.id)
+    finally:
+        await memory.close()
+    common.show({"undone": change_to_dict(done)}, lambda out: out.print("taken back; `nyima redo` brings it back"))
+
+
+async def redo(common: Common) -> None:
+    """Bring back what the last undo took."""
+    memory = await common.memory(embedder="none")
+    try:
+        done = await memory.redo()
+    finally:
+        await memory.close()
+    common.show({"redone": change_to_dict(done)}, lambda out: out.print(f"done again: {done}", markup=False))
 
 
 async def sessions(common: Common) -> None:
@@ -245,6 +310,8 @@ def add_to(app: typer.Typer) -> None:
     command(app, "memories", "nyima memories --kind note --as-of 2026-05-01")(memories)
     command(app, "revise", 'nyima revise f-1a2b3c "Porto"')(revise)
     command(app, "forget", 'nyima forget --query "my old job"')(forget)
-    command(app, "undo", "nyima undo")(undo)
+    command(app, "log", "nyima log --limit 5")(log)
+    command(app, "undo", "nyima undo 31")(undo)
+    command(app, "redo", "nyima redo")(redo)
     command(app, "sessions", "nyima sessions")(sessions)
     command(app, "stats", "nyima stats --json")(stats)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nyima.interfaces.cli.common import Common, command, console, ensure_packs, pull_with_progress
+from nyima.interfaces.cli.common import Common, command, console, ended_by_signals, ensure_packs, pull_with_progress
 
 if TYPE_CHECKING:
     from nyima.adapters.speech import Ears, Mouth
@@ -31,7 +32,7 @@ async def voice(
     """Talk with Nyima aloud; say goodbye to end. What is said is shown, too."""
     from nyima.adapters.speech import SileroDetector
     from nyima.assistant import Assistant
-    from nyima.interfaces.voice import DeviceAir, WavAir, converse
+    from nyima.interfaces.voice import DeviceAir, WavAir, converse, greet
 
     settings = common.settings(model=model or None)
     ensure_packs(settings, "embed", "chat")
@@ -55,11 +56,14 @@ async def voice(
     async with Assistant.open(settings.db, user=settings.user, model=model or None) as nyima:
         talk = converse(nyima, heard, said, air, SileroDetector(), show)
         try:
-            with contextlib.closing(air):
+            with ended_by_signals(), contextlib.closing(air):
+                await greet(nyima, said, air, show)
                 rows = [_row(turn) async for turn in talk]
-        finally:  # what was said is summed up, however the talk ended
-            await nyima.end_session()
-            await nyima.drain()
+        except asyncio.CancelledError:  # Ctrl-C, or the terminal was closed: what is owed is done at the next start
+            await asyncio.shield(nyima.end_session())
+            raise typer.Exit(130) from None
+        await nyima.end_session()
+        await nyima.drain()
     if common.json:
         common.show({"turns": rows}, lambda screen: None)
 

@@ -167,19 +167,23 @@ class _Counted:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started, status = time.perf_counter(), 500
+        started, status, audited = time.perf_counter(), 500, False
 
         async def answer(message: Message) -> None:
-            nonlocal status
+            nonlocal status, audited
             if message["type"] == "http.response.start":
                 status = message["status"]
+            elif message["type"] == "http.response.body" and not message.get("more_body", False):
+                audited = True  # the line stands before the client can know that it was answered
+                audit(scope, route_of(scope), status)
             await send(message)
 
         try:
             await self.app(scope, receive, answer)
         finally:
             self.metrics.observe(scope["method"], route_of(scope), status, time.perf_counter() - started)
-            audit(scope, route_of(scope), status)
+            if not audited:
+                audit(scope, route_of(scope), status)
 
 
 def _answer_errors(app: FastAPI) -> None:

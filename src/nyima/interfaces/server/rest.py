@@ -37,7 +37,15 @@ from nyima.interfaces.server.shapes import (
 from nyima.interfaces.server.state import Caller, reader, writer
 from nyima.memory import Memory, Said
 from nyima.statistics import statistics
-from nyima.traces import evidence_to_dict, iso, plan_to_list, receipt_to_dict, record_to_json
+from nyima.traces import (
+    change_to_dict,
+    evidence_to_dict,
+    forgetting_to_dict,
+    iso,
+    plan_to_list,
+    receipt_to_dict,
+    record_to_json,
+)
 
 __all__ = ["ERRORS", "Reads", "Writes", "router"]
 
@@ -136,20 +144,36 @@ async def retire(id: str, who: Writes, match: Match = None) -> None:
 
 
 @router.delete("/records/{id}", tags=["records"])
-async def erase(id: str, who: Writes, match: Match = None) -> ForgetOut:
-    """Erase it for good, with its turns and all that was derived from it."""
+async def erase(id: str, who: Writes, match: Match = None, *, only: bool = False) -> ForgetOut:
+    """Erase it for good, with its turns and all that was derived from it; with ``only`` the turns
+    stay, and the receipt's ``still_said`` names them."""
     found = await _matching(who.memory, id, match)
-    receipt = await who.memory.forget(found.id)
+    receipt = await who.memory.forget(found.id, only=only)
     who.owe()
     return ForgetOut(receipt=receipt_to_dict(receipt))
 
 
+@router.get("/changes", tags=["records"])
+async def changes(who: Reads, cursor: Cursor = None, limit: Limit = 50) -> Page:
+    """What was learned, changed and taken back, newest first; ``undoable`` ones have an id for undo."""
+    return _page([change_to_dict(c) for c in await who.memory.log()], cursor, limit)
+
+
 @router.post("/undo", tags=["records"])
-async def undo(who: Writes) -> Page:
-    """Take back the last change. An erase cannot be taken back."""
-    done = await who.memory.undo()
+async def undo(who: Writes, change: Annotated[str | None, Query(max_length=40)] = None) -> Page:
+    """Take back the last change, or the one that is named. An erase cannot be taken back."""
+    line = await who.memory.undoable(change)
+    done = await who.memory.undo(line.id)
     who.owe()
-    return Page(rows=[{"id": r.id, "change": r.verb, "successor": r.successor, "by": r.by} for r in done])
+    return Page(rows=[change_to_dict(done)])
+
+
+@router.post("/redo", tags=["records"])
+async def redo(who: Writes) -> Page:
+    """Bring back what the last undo took."""
+    done = await who.memory.redo()
+    who.owe()
+    return Page(rows=[change_to_dict(done)])
 
 
 @router.post("/forget", tags=["records"])
@@ -159,12 +183,24 @@ async def forget(given: ForgetIn, who: Writes) -> ForgetOut:
         raise Problem(422, "there is nothing to forget: give ids, a query, a session, or everything")
     if given.query.strip() and not given.confirm:
         found = await who.memory.meant(given.query)
-        return ForgetOut(candidates=[RecordOut(**_record(e.record)) for e in found])
+        going = await who.memory.would_forget(*(e.record.id for e in found), only=given.only) if found else None
+        return ForgetOut(
+            candidates=[RecordOut(**_record(e.record)) for e in found],
+            going=forgetting_to_dict(going) if going is not None else None,
+        )
     if given.everything and not given.confirm:
         raise Problem(422, "to erase everything, confirm it", param="confirm")
     ids = [(await _own(who.memory, id)).id for id in given.ids]
+    if given.preview:
+        what = {"query": given.query or None, "session": given.session or None}
+        going = await who.memory.would_forget(*ids, **what, everything=given.everything, only=given.only)
+        return ForgetOut(going=forgetting_to_dict(going))
     receipt = await who.memory.forget(
-        *ids, query=given.query or None, session=given.session or None, everything=given.everything
+        *ids,
+        query=given.query or None,
+        session=given.session or None,
+        everything=given.everything,
+        only=given.only,
     )
     who.owe()
     return ForgetOut(receipt=receipt_to_dict(receipt))

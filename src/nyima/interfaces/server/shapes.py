@@ -101,7 +101,8 @@ class FactIn(_In):
 
 class ForgetIn(_In):
     """What to erase: records, what a query finds, a session, or everything. Without
-    ``confirm`` a query only says what it would erase."""
+    ``confirm`` a query only says what it would erase; ``preview`` says it of anything. With
+    ``only`` the turns that records came from stay."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"query": "my old phone", "confirm": True}]}
@@ -111,12 +112,15 @@ class ForgetIn(_In):
     session: Annotated[str, StringConstraints(max_length=200)] = ""
     everything: bool = False
     confirm: bool = False
+    only: bool = False
+    preview: bool = False
 
 
 class ForgetOut(BaseModel):
-    """The receipt, or what would be erased."""
+    """The receipt; or the records that were found, and all that would go with them."""
 
     receipt: dict[str, Any] | None = None
+    going: dict[str, Any] | None = None
     candidates: list[RecordOut] = Field(default_factory=list)
 
 

@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from nyima.documents import add_document, held_documents, index_documents, remove_documents
 from nyima.domain.conversation import Role
-from nyima.domain.memory import KINDS, Entity, MemoryRecord, ProfileFact
+from nyima.domain.memory import KINDS, Entity, MemoryRecord, Note, ProfileFact, Relation, Summary
 from nyima.errors import NotFound
 from nyima.graph import entity_named, neighbourhood
 from nyima.interfaces.graph_page import as_svg
@@ -34,7 +34,7 @@ __all__ = ["PAGES", "Route", "login_page", "render", "routes"]
 
 Route = tuple[str, Callable[[Request], Awaitable[Response]], str]
 PAGES = (
-    ("/", "Chat"), ("/memories", "Memories"), ("/profile", "Profile"), ("/sessions", "Sessions"), ("/graph", "Graph"),
+    ("/", "Chat"), ("/memories", "Memories"), ("/changes", "Changes"), ("/profile", "Profile"), ("/sessions", "Sessions"), ("/graph", "Graph"),
     ("/documents", "Documents"), ("/settings", "Settings"),
 )  # fmt: skip
 _HERE = Path(__file__).parent
@@ -160,9 +160,11 @@ async def record(request: Request) -> Response:
     memory = _reads(request).memory
     found = await memory.record(request.path_params["id"])
     why = await memory.explain(found.id)
-    value = found.value if isinstance(found, ProfileFact) else found.text
+    going = await memory.would_forget(found.id)
     return render(
-        request, "record.html", "", r=record_to_json(found), said=why.turns, value=value,
+        request, "record.html", "", r=record_to_json(found), said=why.turns, value=await memory.value(found),
+        revisable=isinstance(found, ProfileFact | Note | Relation | Summary),
+        going=[" ".join(t.text.split())[:120] for t in going.turns], others=len(going.records) - 1,
         history=[record_to_json(r) for r in why.history], pinned=found.id in {r.id for r in await pinned(memory)},
     )  # fmt: skip
 
@@ -180,9 +182,11 @@ async def change(request: Request) -> Response:
     elif what == "pin":
         await pin(memory, found.id, on=bool(form.values.get("pinned")))
     elif what == "forget":
-        receipt = await memory.forget(found.id)
+        receipt = await memory.forget(found.id, only=bool(form.values.get("only")))
         who.owe()
         told = f"Erased for good. Turns: {receipt.turns}, records: {sum(receipt.erased.values())}."
+        if receipt.still_said:
+            told += " What you said is kept, and still says it."
         headers = {"HX-Trigger": json.dumps({"erased": {"text": told}})}  # the list is shown again without all of it
         return HTMLResponse('<li class="quiet">Erased for good.</li>', headers=headers)
     else:
@@ -202,11 +206,26 @@ async def _row(request: Request, memory: Memory, found: MemoryRecord) -> Respons
 
 
 async def undo(request: Request) -> Response:
-    """Take back the last change, or what was noted of one message."""
+    """Take back one change of the log, or what was noted of one message."""
     who, form = _writes(request), await _form(request)
-    done = await who.memory.undo(form.values.get("turn") or None)
+    await who.memory.undo(form.need("turn" if "turn" in form.values else "change", 200))
     who.owe()
-    return HTMLResponse(f"{len(done)} changes were taken back.")
+    return RedirectResponse("/changes", 303)
+
+
+async def redo(request: Request) -> Response:
+    """Bring back what the last undo took."""
+    who = _writes(request)
+    await who.memory.redo()
+    who.owe()
+    return RedirectResponse("/changes", 303)
+
+
+async def changes(request: Request) -> Response:
+    """What was learned, changed and taken back, each with its undo."""
+    found = await _reads(request).memory.log(_MOST)
+    again = any(c.by == "undo" and c.undoable for c in found)
+    return render(request, "changes.html", "Changes", changes=found, again=again)
 
 
 # --- profile, sessions, graph, documents, settings ---
@@ -325,7 +344,8 @@ def routes() -> list[Route]:
     both = [("/profile", profile), ("/documents", documents)]
     return [
         ("/memories", memories, "GET"), ("/memories/rows", rows, "GET"), ("/memories/{id}", record, "GET"),
-        ("/memories/{id}/{what}", change, "POST"), ("/undo", undo, "POST"),
+        ("/memories/{id}/{what}", change, "POST"), ("/changes", changes, "GET"), ("/undo", undo, "POST"),
+        ("/redo", redo, "POST"),
         *((path, function, method) for path, function in both for method in ("GET", "POST")),
         ("/documents/remove", remove_document, "POST"), ("/sessions", sessions, "GET"), ("/sessions/{id:path}", session, "GET"),
         ("/sessions/{id:path}/forget", session, "POST"), ("/graph", graph, "GET"), ("/graph/{id}", node, "GET"),

@@ -1,0 +1,161 @@
+"""The log of changes: what was done, in words; undo, redo; and what a forget would take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nyima.adapters.documents import parse_document
+from nyima.documents import add_document, held_documents
+from nyima.domain.memory import Note, ProfileFact
+from nyima.engines.recipes import RECIPES
+from nyima.errors import InputError, NotFound
+from nyima.memory import Memory, Said
+from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
+
+OTHER = '{"text": "They talked about tea."}'
+NOTES = '{"remember": true, "facts": {"hobby": "tea"}, "context": "", "knowledge": "The user likes tea."}'
+
+
+async def facts(memory: Memory) -> dict[str, object]:
+    return dict((await memory.profile()).as_dict())
+
+
+async def test_the_log_says_in_words_what_was_done(memory: Memory, clock: FixedClock) -> None:
+    fact = await memory.set_fact("city", "Leeds")
+    clock.forward(days=1)
+    await memory.revise(fact.id, "Manchester")
+    clock.forward(days=1)
+    await memory.remember("My cat is called Luna.")
+    await memory.drain()
+    newest, change, first = await memory.log()
+    assert (first.what, first.before, first.after, first.undoable) == ("location", "", "Leeds", False)
+    assert (change.before, change.after, change.undoable) == ("Leeds", "Manchester", True)
+    assert str(change) == "location: Leeds → Manchester"
+    assert "Luna" in newest.after
+    assert newest.undoable
+    assert len(await memory.log(1)) == 1
+
+
+async def test_what_one_message_made_is_one_step(memory: Memory) -> None:
+    await memory.remember("My cat is called Luna.")
+    await memory.drain()
+    await memory.undo()
+    assert await memory.records(kinds=("note", "relation")) == []
+    with pytest.raises(NotFound, match="no change left"):
+        await memory.undo()
+
+
+async def test_undo_by_id_takes_back_that_change_alone_and_redo_brings_it_back(memory: Memory) -> None:
+    await memory.set_fact("pet", "cat")
+    await memory.set_fact("job", "nurse")
+    pet = next(c for c in await memory.log() if c.after == "cat")
+    done = await memory.undo(pet.id)
+    assert done.after == "cat"
+    assert await facts(memory) == {"job": "nurse"}
+    with pytest.raises(InputError, match="cannot be undone"):
+        await memory.undo(pet.id)
+    await memory.redo()
+    assert await facts(memory) == {"job": "nurse", "pet": "cat"}
+    with pytest.raises(NotFound):
+        await memory.redo()
+    with pytest.raises(NotFound, match="no change '99'"):
+        await memory.undo("99")
+    await memory.undo()
+    assert await facts(memory) == {"pet": "cat"}, "after a redo the last change is again the last"
+
+
+async def test_every_change_taken_back_restores_what_was(memory: Memory, clock: FixedClock) -> None:
+    states = [await facts(memory)]
+    fact: ProfileFact | None = None
+    for value in ("Leeds", "York", "Porto", "Rome"):
+        clock.forward(hours=1)
+        fact = await memory.set_fact("city", value) if fact is None else await _revised(memory, value)
+        states.append(await facts(memory))
+    for expected in states[-2::-1]:
+        clock.forward(hours=1)
+        await memory.undo()
+        assert await facts(memory) == expected
+
+
+async def _revised(memory: Memory, value: str) -> ProfileFact:
+    (fact,) = (await memory.profile()).facts
+    new = await memory.revise(fact.id, value)
+    assert isinstance(new, ProfileFact)
+    return new
+
+
+async def test_undo_names_another_kind_of_thing_before_it_takes_it(memory: Memory, tmp_path: Path) -> None:
+    await memory.set_fact("pet", "cat")
+    await add_document(memory, parse_document(b"# Manual\n\nPress the red button.", "manual.md"))
+    line = await memory.undoable()
+    assert (line.what, line.after) == ("added document", "manual.md")
+    await memory.undo(next(c.id for c in await memory.log() if c.after == "cat"))
+    assert [d.name for d in await held_documents(memory)] == ["manual.md"]
+
+
+async def test_a_redone_message_has_its_notes_again(db: Path, embedder: HashEmbedder) -> None:
+    async with Memory.open(db, recipe="graph", embedder=embedder) as memory:
+        (turn,) = (await memory.remember([Said("I live in Porto.")], session="s")).turns
+        await memory.drain()
+        await memory.undo(turn.id)
+        assert await memory.records(kinds=("relation",)) == []
+        await memory.redo()
+        assert [r.text for r in await memory.records(kinds=("relation",))] == ["The user lives in Porto."]
+        assert await memory.store.events(memory.scope, "undone") == []
+
+
+# --- forgetting ---
+
+
+async def test_forget_says_beforehand_what_goes(memory: Memory) -> None:
+    done = await memory.remember("Tiago is a sound engineer, and his birthday is on 14 December.")
+    await memory.drain()
+    note = next(r for r in await memory.records(kinds=("note",)))
+    going = await memory.would_forget(note.id)
+    assert [t.id for t in going.turns] == [done.turns[0].id]
+    assert {r.kind for r in going.records} >= {"note", "episode"}
+    assert await memory.records(kinds=("note",)) == [note], "nothing was changed"
+    receipt = await memory.forget(note.id)
+    assert sum(receipt.erased.values()) == len(going.records)
+    assert receipt.turns == len(going.turns)
+
+
+async def test_one_memory_goes_alone_and_the_receipt_says_that_its_words_stay(memory: Memory, db: Path) -> None:
+    done = await memory.remember("Tiago is a sound engineer, and his birthday is on 14 December.")
+    await memory.drain()
+    note = next(r for r in await memory.records(kinds=("note",)))
+    receipt = await memory.forget(note.id, only=True)
+    assert receipt.turns == 0
+    assert receipt.still_said == (done.turns[0].id,)
+    assert [t.text for t in await memory.turns()] == [done.turns[0].text]
+    assert await memory.records(kinds=("note",)) == []
+    assert (await memory.forget(session=done.turns[0].session)).still_said == ()
+    assert b"Tiago" not in b"".join(p.read_bytes() for p in db.parent.glob("memory.db*"))
+
+
+@pytest.mark.parametrize("recipe", [name for name in RECIPES if RECIPES[name].writers])
+async def test_an_erase_derives_again_under_the_memorys_own_recipe(db: Path, clock: FixedClock, recipe: str) -> None:
+    """The audit found a note with a context, and a relation, in a memory whose recipe makes neither."""
+    lanes = ("gate", "note", "fold", "summary", "topics", "day", "overall", "portrait", "merge")
+    model = ScriptedModel({lane: [OTHER if lane in {"fold", "summary"} else NOTES] for lane in lanes})
+    async with Memory.open(db, recipe=recipe, model=model, embedder=HashEmbedder(), clock=clock) as memory:
+        texts = ("I like green tea a lot.", "My dog Rex eats walnuts daily.")
+        turns = (await memory.remember([Said(t, id=str(i)) for i, t in enumerate(texts)], session="s")).turns
+        await memory.end_session("s")
+        await memory.drain()
+        before = {r.kind for r in await memory.records(retired=True)}
+        made = {r.provenance.writer for r in await memory.records(retired=True)}
+        context = any(r.context for r in await memory.records() if isinstance(r, Note))
+        clock.forward(minutes=5)
+        walnuts = [r for r in await memory.records(kinds=("episode",)) if turns[1].id in r.provenance.turns]
+        await memory.forget(walnuts[0].id)
+        owed = await memory.store.jobs(memory.scope, ("queued",))
+        assert {j.recipe for j in owed} <= {recipe}
+        await memory.drain()
+        after = await memory.records()
+        assert {r.kind for r in after} <= before
+        assert {r.provenance.writer for r in after} <= made
+        assert any(r.context for r in after if isinstance(r, Note)) <= context
+        assert "Rex" not in str(after)

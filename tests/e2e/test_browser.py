@@ -92,7 +92,7 @@ def test_a_person_talks_sees_why_corrects_and_forgets(page: Page, desk: Desk) ->
     page.goto(f"{desk.url}/memories?q=cat")
     row = page.locator("#rows li", has_text="My cat is called Nyima.").first
     row.locator("summary").click()
-    row.get_by_role("button", name="Forget for good").click()
+    row.get_by_role("button", name="Forget with its words").click()
     page.get_by_text("Erased for good. Turns: ").wait_for()
     api.expect(page.locator("#rows .text", has_text="My cat is called Nyima.")).to_have_count(0)
     page.goto(f"{desk.url}/memories")

@@ -84,6 +84,35 @@ def test_memories_profile_revise_undo_sessions_stats(cli: Cli) -> None:
     assert set(stats["records"]["note"]) == {"count", "per_utterance", "mean_words"}
 
 
+def test_the_log_names_changes_and_undo_takes_one(cli: Cli) -> None:
+    cli.json("remember", "I like green tea")
+    cli.json("remember", "I like chess")
+    rows = cli.json("log")["changes"]
+    assert set(rows[0]) == {"id", "at", "what", "before", "after", "by", "undoable"}
+    assert ["chess" in r["after"] for r in rows] == [True, False]
+    told = cli("undo", rows[1]["id"]).output
+    assert "green tea" in told
+    assert [r["text"] for r in cli.json("memories", "--kind", "note")["records"]] == ["I like chess"]
+    assert "green tea" in cli("redo").output
+    assert len(cli.json("memories", "--kind", "note")["records"]) == 2
+    assert "undo: nyima undo" in cli("log", "--limit", "2").output
+
+
+def test_revise_with_the_same_text_changes_nothing(cli: Cli) -> None:
+    cli.json("remember", "I live in Braga.")
+    before = cli.json("memories", "--all")["records"]
+    for row in before:
+        assert cli.json("revise", row["id"], row["text"])["record"]["id"] == row["id"]
+    assert cli.json("memories", "--all")["records"] == before
+
+
+def test_forget_only_says_that_the_words_stay(cli: Cli) -> None:
+    made = cli.json("remember", "The safe opens with zebrafish")
+    shown = cli("forget", made["records"][1], "--only", input="y\n").output
+    assert "stays" in shown
+    assert "still says it" in shown
+
+
 def test_users_are_apart(cli: Cli) -> None:
     cli.json("remember", "I like green tea", "--user", "karen")
     assert cli.json("recall", "tea", "--user", "tomas")["kept"] == []

@@ -57,6 +57,11 @@ async def test_a_client_adds_finds_changes_and_forgets(memory: Memory, mode: str
         assert await call(client, "get_profile") == {"profile": {"location": "Porto"}}
         read = await client.read_resource("memory://profile")
         assert json.loads(read.contents[0].text) == {"location": "Porto"}  # type: ignore[union-attr]
+        assert (await call(client, "update_memory", id=listed[0]["id"], text="The cat is called Luna."))[
+            "id"
+        ] == listed[0]["id"]
+        persona = await call(client, "search_memories", query="Are you a warm and curious companion, Nyima?")
+        assert not [m for m in persona["memories"] if m["source"] == "persona"]
         cut = listed[0]["id"][:12]
         for name, more in (("delete_memory", {}), ("update_memory", {"text": "x"})):
             assert (await client.call_tool(name, {"id": cut, **more})).is_error, "a part of an id changes nothing"

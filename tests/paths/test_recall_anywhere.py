@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterator
 from datetime import timedelta
@@ -67,7 +66,7 @@ async def test_a_medium_that_cannot_be_written_is_read(
         await memory.remember("I like green tea.")
         await memory.drain()
     path.chmod(0o444)
-    medium.chmod(stat.S_IRUSR | stat.S_IXUSR | stat.S_IROTH | stat.S_IXOTH)
+    medium.chmod(0o555)
     with as_nobody():
         async with Memory.open(path, embedder=embedder) as memory:
             found = await memory.recall("green tea")

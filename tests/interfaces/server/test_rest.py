@@ -86,8 +86,47 @@ def test_a_record_is_revised_under_a_condition_and_undone(desk: Desk) -> None:
         assert client.patch(f"/api/records/{id}", json={"text": "Rome"}).status_code == 409
         history = client.get(f"/api/records/{new.json()['id']}").json()["history"]
         assert [h["text"] for h in history] == [made["text"]]
-        assert client.post("/api/undo").status_code == 200
+        (done,) = client.post("/api/undo").json()["rows"]
+        assert (done["before"], done["after"]) == ("Porto", "Lisbon")
         assert client.get("/api/profile").json()["profile"] == {"location": "Porto"}
+        assert client.post("/api/redo").status_code == 200
+        assert client.get("/api/profile").json()["profile"] == {"location": "Lisbon"}
+        client.put("/api/profile/pet", json={"value": "cat"})
+        rows = client.get("/api/changes").json()["rows"]
+        (pet,) = [c for c in rows if c["after"] == "cat"]
+        assert client.post("/api/undo", params={"change": pet["id"]}).status_code == 200
+        assert client.post("/api/undo", params={"change": pet["id"]}).status_code == 422
+        assert client.get("/api/profile").json()["profile"] == {"location": "Lisbon"}
+
+
+def test_saving_a_record_with_its_own_text_changes_nothing(desk: Desk) -> None:
+    remember(desk, "My cat is called Nyima.", "I live in Porto.")
+    with desk.client() as client:
+        client.put("/api/profile/location", json={"value": "Porto"})
+        before = client.get("/api/records", params={"retired": True}).json()["rows"]
+        for row in client.get("/api/records").json()["rows"]:
+            assert client.patch(f"/api/records/{row['id']}", json={"text": row["text"]}).json()["id"] == row["id"]
+            page = client.post(f"/memories/{row['id']}/revise", data={"text": row["text"]})
+            assert page.status_code in {200, 401, 403}, "the page wants its own login"
+        assert client.get("/api/records", params={"retired": True}).json()["rows"] == before
+
+
+def test_what_goes_is_said_beforehand_and_one_record_goes_alone(desk: Desk) -> None:
+    remember(desk, "Tiago is a sound engineer, and his birthday is on 14 December.")
+    with desk.client() as client:
+        (episode,) = client.get("/api/records", params={"kind": "episode"}).json()["rows"]
+        going = client.post("/api/forget", json={"ids": [episode["id"]], "preview": True}).json()["going"]
+        assert [t["text"] for t in going["turns"]] == ["Tiago is a sound engineer, and his birthday is on 14 December."]
+        going = client.post("/api/forget", json={"ids": [episode["id"]], "only": True, "preview": True}).json()["going"]
+        assert (going["turns"], len(going["kept"])) == ([], 1)
+        receipt = client.delete(f"/api/records/{episode['id']}", params={"only": True}).json()["receipt"]
+        assert (receipt["turns"], len(receipt["still_said"])) == (0, 1)
+
+
+def test_the_persona_is_no_memory(desk: Desk) -> None:
+    with desk.client() as client:
+        kept = client.post("/api/recall", json={"query": "Who are you? A warm and curious companion?"}).json()["kept"]
+        assert [e for e in kept if e["source"] == "persona"] == []
 
 
 def test_forgetting_shows_what_it_would_erase_and_leaves_a_receipt(desk: Desk) -> None:

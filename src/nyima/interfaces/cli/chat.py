@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -237,7 +237,7 @@ async def _piped() -> AsyncIterator[str]:
     lines: asyncio.Queue[str] = asyncio.Queue()
 
     def read() -> None:
-        with open(0, encoding="utf-8", errors="replace", closefd=False) as given, contextlib.suppress(RuntimeError):
+        with _own_input() as given, contextlib.suppress(RuntimeError):
             line = "begin"
             while line:  # an empty one is the end; the loop may be closed by then
                 line = given.readline()
@@ -246,6 +246,14 @@ async def _piped() -> AsyncIterator[str]:
     threading.Thread(target=read, daemon=True).start()
     while line := await lines.get():
         yield line
+
+
+def _own_input() -> contextlib.AbstractContextManager[TextIO]:
+    """Standard input as another file object; as it is where a program has put its own there."""
+    try:
+        return open(sys.stdin.fileno(), encoding="utf-8", errors="replace", closefd=False)
+    except (OSError, ValueError):
+        return contextlib.nullcontext(sys.stdin)
 
 
 async def _last_trace(assistant: Assistant) -> dict[str, Any]:

@@ -23,6 +23,7 @@ BROAD = {
     "interfaces/server/work.py": 1,  # the task of a stream: its client hears of any failure
     "interfaces/server/memories.py": 1,  # the server's worker: it goes on with the next round
     "interfaces/voice.py": 1,  # what is being said is broken off, and the error goes on
+    "adapters/embedders.py": 1,  # a library raises bare Exceptions for a damaged file
     "engines/ingest.py": 1,  # the job runner: any failure stays with its job
     "engines/sources.py": 1,  # the source runner: any failure stays with its source
 }

@@ -143,8 +143,10 @@ async def test_damaged_weights_are_explained(tmp_path: Path) -> None:
     for file in held.pack("minilm-l6-int8").files:
         held.path(file).parent.mkdir(parents=True)
         held.path(file).write_bytes(b"\0" * file.size)
+    embedder = find_embedder(settings)
+    assert embedder is not None
     with pytest.raises(PackError, match="nyima models pull minilm-l6-int8"):
-        find_embedder(settings)
+        await embedder.embed(["tea"])
     (tmp_path / "model.gguf").write_text("no weights")
     chat = LocalChat(tmp_path / "model.gguf", SMALL)
     with pytest.raises(PackError, match="nyima models verify"):

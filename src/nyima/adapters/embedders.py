@@ -75,7 +75,7 @@ class OnnxEmbedder:
         try:
             tokenizer = tokenizers.Tokenizer.from_file(str(self._files["tokenizer.json"]))
             session = onnxruntime.InferenceSession(str(self._files["model.onnx"]), options)
-        except Exception as error:  # noqa: BLE001 - tokenizers raises bare Exceptions for a damaged file
+        except Exception as error:  # tokenizers raises bare Exceptions for a damaged file
             raise PackError(
                 f"the embedding model {self.name!r} cannot be loaded ({error}): run `nyima models pull {self.name}`"
             ) from error

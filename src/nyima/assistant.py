@@ -16,9 +16,9 @@ from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
 from nyima.domain.evidence import Answer, Budget, Notes, Query, Recall
 from nyima.domain.ports import ChatModel, Clock, Embedder, Message
 from nyima.engines.cascade import Receipt
-from nyima.engines.gate import is_goodbye
+from nyima.language.intent import is_goodbye
 from nyima.engines.ingest import turn_id
-from nyima.engines.prompts import sections
+from nyima.prompts.prompt import sections
 from nyima.engines.reading import Known, PromptBuilder, Shot
 from nyima.engines.recipes import Recipe, recipe_named
 from nyima.engines.sources import Source

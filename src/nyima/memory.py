@@ -24,7 +24,7 @@ from nyima.domain.memory import (
     profile_of,
 )
 from nyima.domain.ports import ChatModel, Clock, Embedder, Event, RecordFilter
-from nyima.domain.text import content_words, fold
+from nyima.language.words import content_words, fold
 from nyima.engines.cascade import Cascade, Forgetting, Receipt
 from nyima.engines.graph.resolve import stems
 from nyima.engines.ingest import MODEL_FREE, Ingest, Progress, turn_id

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from nyima.domain.conversation import Scope
 from nyima.domain.ports import ChatModel, Clock, Embedder, PairScorer, SourceModel, Store
 from nyima.domain.roles import Judge, Planner, Reader, Retriever, Selector, Writer
-from nyima.domain.text import tokens
+from nyima.language.words import tokens
 from nyima.errors import ConfigError
 from nyima.settings import Settings, read_zone
 
 if TYPE_CHECKING:
     from nyima.engines.calls import Caller, Limits
     from nyima.engines.graph.policy import WalkPolicy
-    from nyima.engines.graph.schema import Subclass
+    from nyima.language.relations import Subclass
     from nyima.engines.recall import QueryEmbedder, Recaller
     from nyima.engines.recipes import Recipe, SourceSpec
     from nyima.engines.refine import Refiner
@@ -66,7 +66,7 @@ class Parts:
     @property
     def subclasses(self) -> tuple[Subclass, ...]:
         """The graph's subclasses, with those of the settings."""
-        from nyima.engines.graph.schema import read_subclasses
+        from nyima.language.relations import read_subclasses
 
         return read_subclasses(self.settings.subclasses)
 

@@ -14,10 +14,10 @@ from nyima.domain.conversation import Origin, Session, Turn
 from nyima.domain.evidence import Answer, Evidence, Notes, Query, Recall, Usage
 from nyima.domain.memory import ProfileFact
 from nyima.domain.ports import Completion, Lines, Message
-from nyima.engines.gate import is_goodbye
+from nyima.language.intent import is_goodbye
 from nyima.engines.ingest import settled
-from nyima.engines.notes import ReplyStream
-from nyima.engines.prompts import version
+from nyima.prompts.notes import ReplyStream
+from nyima.prompts.prompt import version
 from nyima.engines.reading import GRAMMAR, Known, reply_schema
 from nyima.engines.reading import shown as shown_evidence
 from nyima.engines.recipes import Recipe

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from nyima.domain.text import words
+from nyima.language.words import words
 from nyima.engines.calls import usage_of
 from nyima.memory import Memory
 

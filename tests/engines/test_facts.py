@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nyima.engines.facts import (
+from nyima.language.facts import (
     Action,
     Proposal,
     canonical_key,
@@ -16,7 +16,7 @@ from nyima.engines.facts import (
     supported,
     supports_text,
 )
-from nyima.engines.gate import wish_of, worth_keeping
+from nyima.language.intent import wish_of, worth_keeping
 
 
 def pairs(facts: dict[str, str], said: str, before: str = "") -> list[tuple[str, str]]:

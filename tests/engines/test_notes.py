@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nyima.domain.evidence import Notes
-from nyima.engines.notes import ReplyStream, parse_facts, render_notes, render_reply
+from nyima.prompts.notes import ReplyStream, parse_facts, render_notes, render_reply
 
 FACTS = (("cat_name", "Nyima"), ("city", "Moab"))
 NOTES = Notes(True, FACTS, complete=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nyima.domain.text import own_words, tight
+from nyima.language.words import own_words, tight
 from nyima.memory import Memory, Said
 
 MAIL = "Dear all, my name is Gwendolyn and I live in Lund. The choir meets on Tuesday."

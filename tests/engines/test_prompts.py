@@ -11,9 +11,9 @@ import pytest
 from nyima.domain.conversation import Role, Turn
 from nyima.domain.evidence import Evidence, Notes
 from nyima.domain.memory import Interval, Profile, ProfileFact, Provenance
-from nyima.domain.text import tokens
-from nyima.engines import prompts
-from nyima.engines.prompts import FoldIn, GateIn, MergeIn, NoteIn, Prompt, ReflectIn, SummaryIn
+from nyima.language.words import tokens
+from nyima.prompts import prompt as prompts
+from nyima.prompts.prompt import FoldIn, GateIn, MergeIn, NoteIn, Prompt, ReflectIn, SummaryIn
 from nyima.engines.reading import GRAMMAR, Known, PromptBuilder, Shot, quoted, reply_schema
 from nyima.engines.recipes import RECIPES
 from nyima.errors import ConfigError, ModelGarbled

@@ -10,8 +10,8 @@ import pytest
 from nyima import Assistant
 from nyima.domain.conversation import Role
 from nyima.domain.memory import Episode, Note, Summary
-from nyima.domain.text import sentences
-from nyima.engines.gate import is_goodbye
+from nyima.language.words import sentences
+from nyima.language.intent import is_goodbye
 from nyima.errors import BudgetSpent, EmbedderMismatch, ModelUnreachable
 from nyima.memory import Said
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel

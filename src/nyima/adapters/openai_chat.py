@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nyima.adapters.reached import Reached
 from nyima.domain.evidence import Usage
 from nyima.domain.ports import Completion, Message
-from nyima.domain.text import tokens
+from nyima.language.words import tokens
 from nyima.errors import ModelRefused, ModelUnreachable
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from nyima.adapters.schema import from_micros, micros
 from nyima.domain.ports import Hit, Probe
-from nyima.domain.text import content_words, fold, segment
+from nyima.language.words import content_words, fold, segment
 
 __all__ = ["Matrices", "add_text", "drop_text", "ensure_text", "remove_text", "search_words"]
 

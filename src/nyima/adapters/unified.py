@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from nyima.domain.text import tight
+from nyima.language.words import tight
 from nyima.errors import ConfigError, PackError
 
 __all__ = ["Design", "Laid", "Layout", "UnifiedModel", "allowed", "packages", "sees"]

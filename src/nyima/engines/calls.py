@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Usage
 from nyima.domain.ports import ChatModel, Clock, Completion, Event, Message, Store
-from nyima.engines.prompts import Prompt
+from nyima.prompts.prompt import Prompt
 from nyima.errors import BudgetSpent, ModelError, ModelGarbled
 
 __all__ = ["Asked", "Caller", "Limits"]

@@ -12,7 +12,7 @@ from nyima.domain.conversation import Role, Scope, Turn
 from nyima.domain.memory import Entity, Interval, MemoryRecord, Note, ProfileFact, Relation, Summary
 from nyima.domain.ports import Clock, Job, RecordFilter, Store
 from nyima.domain.roles import Written
-from nyima.domain.text import fold, sentences
+from nyima.language.words import fold, sentences
 from nyima.engines.labels import base_id, mentions, says_the_same, values_of
 from nyima.engines.needles import needles_of, quoted_in, repeats, telling, traces_of
 from nyima.engines.recipes import Recipe

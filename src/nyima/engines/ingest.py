@@ -15,10 +15,10 @@ from nyima.domain.conversation import Role, Scope, Session, Turn
 from nyima.domain.evidence import Notes
 from nyima.domain.ports import LAPSED, Clock, Embedder, Event, Job, Store
 from nyima.domain.roles import Writer
-from nyima.domain.text import own_words, words
+from nyima.language.words import own_words, words
 from nyima.engines.cascade import Cascade
-from nyima.engines.facts import proposals
-from nyima.engines.gate import first_person, worth_keeping
+from nyima.language.facts import proposals
+from nyima.language.intent import first_person, worth_keeping
 from nyima.engines.recall import index_pending
 from nyima.engines.recipes import Recipe, recipe_named
 from nyima.engines.strategies.common import follow_up, notes_event

@@ -14,9 +14,9 @@ from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query
 from nyima.domain.memory import Entity, Episode, MemoryRecord, Note, ProfileFact, Relation, Summary
 from nyima.domain.ports import RecordFilter, Store
-from nyima.domain.text import fold, words
+from nyima.language.words import fold, words
 from nyima.engines.graph.resolve import ME
-from nyima.engines.moments import read_moment
+from nyima.language.moments import read_moment
 
 __all__ = ["base_id", "labelled", "mentions", "says_the_same", "values_of"]
 

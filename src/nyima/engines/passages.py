@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from nyima.domain.documents import Document
-from nyima.domain.text import cut_tokens, sentences, tokens
+from nyima.language.words import cut_tokens, sentences, tokens
 
 __all__ = ["Cut", "cut"]
 

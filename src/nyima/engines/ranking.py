@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from nyima.domain.evidence import Budget, Evidence
 from nyima.domain.memory import Interval
 from nyima.domain.ports import Hit
-from nyima.domain.text import content_words, tokens, words
+from nyima.language.words import content_words, tokens, words
 
 __all__ = ["Fused", "Weights", "coverage", "deduplicate", "fuse", "reciprocal", "select", "spread"]
 

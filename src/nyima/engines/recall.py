@@ -14,7 +14,7 @@ from nyima.domain.ports import Embedder, Store, Vector
 from nyima.domain.roles import Judge, Planner, Retriever, Selector
 from nyima.engines.labels import labelled
 from nyima.engines.ranking import deduplicate, select
-from nyima.engines.timeexpr import period_of
+from nyima.language.periods import period_of
 from nyima.errors import EmbedderMismatch, ModelError, SourceFailed
 
 __all__ = ["BudgetSelector", "QueryEmbedder", "Recaller", "index_pending"]

@@ -21,7 +21,7 @@ from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.memory import Interval, Passage, Provenance
 from nyima.domain.ports import RecordFilter, Store
 from nyima.domain.roles import Retriever
-from nyima.domain.text import content_words
+from nyima.language.words import content_words
 from nyima.engines.ranking import coverage
 from nyima.errors import ConfigError, SourceFailed
 

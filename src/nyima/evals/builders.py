@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 from nyima.domain.conversation import Role
 from nyima.domain.ports import ChatModel
-from nyima.domain.text import content_words, cut_tokens, sentences
+from nyima.language.words import content_words, cut_tokens, sentences
 from nyima.errors import ModelGarbled
 from nyima.evals.cases import Case, Question
 from nyima.evals.prompting import (

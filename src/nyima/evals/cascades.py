@@ -22,7 +22,7 @@ from nyima.domain.conversation import Role
 from nyima.domain.evidence import Budget, Evidence
 from nyima.domain.memory import MemoryRecord
 from nyima.domain.ports import ChatModel, Embedder, RecordFilter
-from nyima.domain.text import fold
+from nyima.language.words import fold
 from nyima.engines.ingest import turn_id
 from nyima.errors import InputError
 from nyima.evals.cases import located

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nyima.domain.memory import Relation
-from nyima.domain.text import fold
+from nyima.language.words import fold
 from nyima.errors import InputError
 from nyima.evals.stats import interval
 from nyima.memory import Memory

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any
 
 from nyima.domain.ports import ChatModel
-from nyima.domain.text import cut_tokens
+from nyima.language.words import cut_tokens
 from nyima.errors import ConfigError, ModelError
 from nyima.evals.prompting import (
     BEST,

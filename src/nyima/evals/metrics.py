@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from nyima.domain.text import content_words, looks_unspaced, words
+from nyima.language.words import content_words, looks_unspaced, words
 from nyima.errors import PackError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, Field
 
 from nyima.domain.ports import ChatModel, Completion, Message
-from nyima.engines.prompts import Prompt, TextOut
+from nyima.prompts.prompt import Prompt, TextOut
 from nyima.errors import ModelGarbled
 
 __all__ = [

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from nyima.domain.conversation import Role
 from nyima.domain.memory import MemoryRecord, Note, ProfileFact, Summary
 from nyima.domain.ports import ChatModel, Embedder
-from nyima.domain.text import content_words, sentences, words
-from nyima.engines.gate import first_person, worth_keeping
+from nyima.language.words import content_words, sentences, words
+from nyima.language.intent import first_person, worth_keeping
 from nyima.engines.recipes import recipe_named
 from nyima.errors import InputError, ModelError
 from nyima.evals.cases import Case

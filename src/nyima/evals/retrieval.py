@@ -22,7 +22,7 @@ from typing import Any
 
 from nyima.domain.evidence import Budget, Query, Recall
 from nyima.domain.ports import Embedder
-from nyima.domain.text import tokens
+from nyima.language.words import tokens
 from nyima.engines.ingest import turn_id
 from nyima.engines.recipes import recipe_named
 from nyima.errors import InputError

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from nyima.domain.evidence import Evidence
-from nyima.domain.text import tokens
+from nyima.language.words import tokens
 from nyima.engines.graph.policy import WalkPolicy
 from nyima.engines.graph.walk import walk
 from nyima.evals.stats import interval, t_test

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nyima.domain.ports import ChatModel
-from nyima.domain.text import cut_tokens
+from nyima.language.words import cut_tokens
 from nyima.errors import InputError, ModelGarbled
 from nyima.evals.cases import Case
 from nyima.evals.judges import ASPECTS

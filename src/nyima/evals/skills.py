@@ -15,8 +15,8 @@ from nyima.app import build, load_settings
 from nyima.domain.conversation import Role
 from nyima.domain.memory import Relation
 from nyima.domain.ports import ChatModel, Embedder
-from nyima.domain.text import fold
-from nyima.engines.moments import read_moment
+from nyima.language.words import fold
+from nyima.language.moments import read_moment
 from nyima.errors import InputError
 from nyima.evals.cases import located
 from nyima.evals.stats import interval

@@ -19,7 +19,7 @@ from typing import Any
 from nyima.domain.conversation import Role
 from nyima.domain.memory import Episode, MemoryRecord, Note, ProfileFact, Summary
 from nyima.domain.ports import ChatModel, Embedder, RecordFilter
-from nyima.domain.text import fold
+from nyima.language.words import fold
 from nyima.evals.cases import Case
 from nyima.evals.quality import built
 from nyima.evals.stats import interval

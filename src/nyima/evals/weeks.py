@@ -22,7 +22,7 @@ from nyima.assistant import Assistant
 from nyima.domain.conversation import Role
 from nyima.domain.evidence import Evidence
 from nyima.domain.ports import ChatModel, Embedder
-from nyima.domain.text import fold
+from nyima.language.words import fold
 from nyima.engines.ingest import turn_id
 from nyima.evals.stats import interval
 from nyima.memory import Memory, Said

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from nyima.domain.memory import Entity, MemoryRecord, ProfileFact, Relation
 from nyima.engines.graph.resolve import ME, stems
-from nyima.engines.graph.schema import label_of
+from nyima.language.relations import label_of
 from nyima.memory import Memory
 
 __all__ = ["Known", "known", "related"]

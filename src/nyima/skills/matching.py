@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nyima.domain.text import fold
+from nyima.language.words import fold
 from nyima.engines.graph.resolve import ME, is_person, stems
-from nyima.engines.graph.schema import label_of
+from nyima.language.relations import label_of
 from nyima.skills.known import Known, related
 from nyima.skills.values import Field
 

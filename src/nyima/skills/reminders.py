@@ -10,8 +10,8 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from nyima.domain.memory import MemoryRecord
 from nyima.engines.graph.resolve import stems
-from nyima.engines.moments import Moment, read_moment, yearly_of
-from nyima.engines.timeexpr import DAYS
+from nyima.language.moments import Moment, read_moment, yearly_of
+from nyima.language.periods import DAYS
 from nyima.errors import ConfigError, InputError
 from nyima.memory import Memory
 from nyima.skills.known import Known, known

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nyima.domain.memory import MemoryRecord
-from nyima.domain.text import fold
+from nyima.language.words import fold
 from nyima.engines.graph.resolve import ME, stems
 from nyima.errors import InputError
 from nyima.memory import Memory

@@ -14,7 +14,7 @@ from nyima.domain.changes import Add, ChangeRow, Delta, Erase, Retire, Revise
 from nyima.domain.conversation import Scope, Session, Turn
 from nyima.domain.memory import Episode, Interval, MemoryRecord
 from nyima.domain.ports import LAPSED, Event, Hit, Job, Probe, RecordFilter, Vector
-from nyima.domain.text import content_words, words
+from nyima.language.words import content_words, words
 from nyima.errors import Conflict, EmbedderMismatch, LostLease, NotFound
 
 __all__ = ["MemoryStore"]

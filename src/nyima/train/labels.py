@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from nyima.domain.ports import ChatModel
-from nyima.domain.text import cut_tokens, words
-from nyima.engines.prompts import RELEVANCE, RelevanceIn
+from nyima.language.words import cut_tokens, words
+from nyima.prompts.prompt import RELEVANCE, RelevanceIn
 from nyima.errors import ModelGarbled
 from nyima.evals.grounded import Piece, Sample
 from nyima.evals.prompting import ask

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nyima.domain.evidence import Recall
-from nyima.domain.text import content_words
+from nyima.language.words import content_words
 from nyima.engines.graph.policy import Policy, RulePolicy, fresh_policy
 from nyima.memory import Memory
 from nyima.policies import Version, current, keep

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from nyima.domain.evidence import Evidence
 from nyima.domain.ports import ChatModel, Completion, Message
-from nyima.domain.text import content_words, cut_tokens, tokens
-from nyima.engines.prompts import fill, sections
+from nyima.language.words import content_words, cut_tokens, tokens
+from nyima.prompts.prompt import fill, sections
 from nyima.evals.metrics import bleu, rouge
 from nyima.train.policy import Example
 

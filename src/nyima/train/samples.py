@@ -19,7 +19,7 @@ from nyima.domain.conversation import Role
 from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.memory import Relation
 from nyima.domain.ports import ChatModel, Embedder
-from nyima.domain.text import fold
+from nyima.language.words import fold
 from nyima.engines.recipes import recipe_named
 from nyima.errors import InputError, ModelGarbled
 from nyima.evals.cases import load_json, located

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nyima.engines.graph.english import third_person
-from nyima.engines.graph.extract import statements
-from nyima.engines.graph.schema import SUBCLASSES, read_subclasses, subclass_of
-from nyima.engines.graph.statement import from_fact
+from nyima.language.english.clauses import third_person
+from nyima.language.english.extract import statements
+from nyima.language.relations import SUBCLASSES, read_subclasses, subclass_of
+from nyima.language.english.statement import from_fact
 from nyima.errors import ConfigError
 
 AT = datetime(2026, 5, 10, 9, tzinfo=UTC)

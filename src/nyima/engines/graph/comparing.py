@@ -6,10 +6,10 @@ import re
 from datetime import timedelta
 
 from nyima.domain.memory import Entity, Relation
-from nyima.domain.text import fold
+from nyima.language.words import fold
 from nyima.engines.graph.resolve import ME, stems
-from nyima.engines.graph.schema import LABELS
-from nyima.engines.moments import read_moment
+from nyima.language.relations import LABELS
+from nyima.language.moments import read_moment
 
 __all__ = ["OVER", "called", "ended_thing", "measure", "once_only", "overlap", "shared_matter", "standard_note"]
 

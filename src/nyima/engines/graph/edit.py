@@ -17,7 +17,7 @@ from nyima.domain.changes import Add, Change, Retire, Revise
 from nyima.domain.conversation import Origin, Scope, Turn
 from nyima.domain.memory import Claim, Entity, Interval, Provenance, Relation
 from nyima.domain.ports import RecordFilter, Store
-from nyima.domain.text import fold
+from nyima.language.words import fold
 from nyima.engines.graph.comparing import (
     OVER,
     called,
@@ -30,9 +30,9 @@ from nyima.engines.graph.comparing import (
 )
 from nyima.engines.graph.partitions import Partitions
 from nyima.engines.graph.resolve import ME, Nodes, another_person, canonical_mention, relation_id, stems
-from nyima.engines.graph.schema import LABELS, label_of, single
-from nyima.engines.graph.statement import Statement
-from nyima.engines.moments import Moment, read_moment
+from nyima.language.relations import LABELS, label_of, single
+from nyima.language.english.statement import Statement
+from nyima.language.moments import Moment, read_moment
 
 __all__ = ["Editor"]
 

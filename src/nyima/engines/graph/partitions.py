@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nyima.domain.conversation import Scope
 from nyima.domain.memory import Relation, partition
 from nyima.domain.ports import Probe, RecordFilter, Store, Vector
-from nyima.engines.graph.schema import LABELS, OPEN_LABELS, SUBCLASSES, Subclass, subclass_of
+from nyima.language.relations import LABELS, OPEN_LABELS, SUBCLASSES, Subclass, subclass_of
 
 __all__ = ["Embed", "Partitions", "floats"]
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from nyima.domain.conversation import Scope, Turn
 from nyima.domain.memory import Claim, Entity, Interval, Provenance, Relation
 from nyima.domain.ports import Probe, RecordFilter, Store
-from nyima.domain.text import fold, words
-from nyima.engines.graph.english import base_form
-from nyima.engines.graph.schema import label_of
+from nyima.language.words import fold, words
+from nyima.language.english.clauses import base_form
+from nyima.language.relations import label_of
 
 __all__ = ["ME", "Nodes", "another_person", "canonical_mention", "is_person", "relation_id", "stems"]
 

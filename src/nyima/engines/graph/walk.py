@@ -17,7 +17,7 @@ from nyima.domain.evidence import Budget, Evidence, Query, Selection, Step, Visi
 from nyima.domain.memory import Entity, MemoryRecord, Relation
 from nyima.domain.ports import RecordFilter, Store, Vector
 from nyima.domain.roles import Retriever
-from nyima.domain.text import content_words
+from nyima.language.words import content_words
 from nyima.engines.graph.partitions import Embed, floats
 from nyima.engines.graph.policy import WalkPolicy
 from nyima.engines.graph.resolve import ME

@@ -17,8 +17,8 @@ from nyima.domain.evidence import Evidence, Step
 from nyima.domain.memory import Interval, Provenance, Summary
 from nyima.domain.ports import Job, RecordFilter, Store
 from nyima.domain.roles import Retriever, Written
-from nyima.domain.text import cut_tokens
-from nyima.engines.prompts import DAY, MEMO, OVERALL, PORTRAIT, DayIn, OverallIn, PortraitIn, Prompt, SummaryIn, TextOut
+from nyima.language.words import cut_tokens
+from nyima.prompts.prompt import DAY, MEMO, OVERALL, PORTRAIT, DayIn, OverallIn, PortraitIn, Prompt, SummaryIn, TextOut
 from nyima.engines.strategies.common import Desk, own_turn, windows
 from nyima.engines.strategies.history import dialogue_lines
 from nyima.engines.strategies.summaries import bounded

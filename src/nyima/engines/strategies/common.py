@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from nyima.domain.conversation import Origin, Role, Scope, Session, Turn
 from nyima.domain.ports import Clock, Event, Job, Store
-from nyima.domain.text import cut_tokens, own_words, tokens
+from nyima.language.words import cut_tokens, own_words, tokens
 from nyima.engines.calls import Caller
 from nyima.engines.strategies.history import dialogue_lines
 from nyima.errors import NotFound

@@ -15,11 +15,11 @@ from nyima.domain.conversation import Scope, Turn
 from nyima.domain.memory import Interval, Note, Provenance
 from nyima.domain.ports import Job
 from nyima.domain.roles import Written
-from nyima.domain.text import cut_tokens, sentences
-from nyima.engines.facts import proposals, supports_text
-from nyima.engines.gate import worth_keeping
-from nyima.engines.notes import parse_facts
-from nyima.engines.prompts import GATE, NOTE, GateIn, NoteIn
+from nyima.language.words import cut_tokens, sentences
+from nyima.language.facts import proposals, supports_text
+from nyima.language.intent import worth_keeping
+from nyima.prompts.notes import parse_facts
+from nyima.prompts.prompt import GATE, NOTE, GateIn, NoteIn
 from nyima.engines.strategies.common import Desk, facts_event, follow_up, is_users, notes_event
 from nyima.engines.strategies.history import dialogue_lines
 from nyima.errors import ModelGarbled

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence
 from nyima.domain.ports import PairScorer
-from nyima.domain.text import cut_tokens
+from nyima.language.words import cut_tokens
 from nyima.engines.calls import Caller
-from nyima.engines.prompts import AGREES, AgreesIn
+from nyima.prompts.prompt import AGREES, AgreesIn
 from nyima.errors import ModelGarbled
 
 __all__ = ["ModelCritic", "NliCritic"]

@@ -19,15 +19,15 @@ from nyima.domain.conversation import Origin, Role, Scope, Turn
 from nyima.domain.memory import Interval, Note
 from nyima.domain.ports import Embedder, Job, RecordFilter
 from nyima.domain.roles import Written
-from nyima.domain.text import fold, has_quotation
-from nyima.engines.facts import proposals
-from nyima.engines.gate import first_person
+from nyima.language.words import fold, has_quotation
+from nyima.language.facts import proposals
+from nyima.language.intent import first_person
 from nyima.engines.graph.edit import Editor
-from nyima.engines.graph.extract import statements
+from nyima.language.english.extract import statements
 from nyima.engines.graph.partitions import Partitions
 from nyima.engines.graph.resolve import ME, Nodes
-from nyima.engines.graph.schema import SUBCLASSES, Subclass
-from nyima.engines.graph.statement import Statement, from_fact
+from nyima.language.relations import SUBCLASSES, Subclass
+from nyima.language.english.statement import Statement, from_fact
 from nyima.engines.recall import index_pending
 from nyima.engines.strategies.common import Desk, notes_of
 from nyima.errors import ModelError

@@ -10,9 +10,9 @@ from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query
 from nyima.domain.ports import PairScorer, SourceModel
 from nyima.domain.roles import Judgement
-from nyima.domain.text import cut_tokens
+from nyima.language.words import cut_tokens
 from nyima.engines.calls import Caller
-from nyima.engines.prompts import CHOOSE, REFLECT, RELEVANCE, ChooseIn, ReflectIn, RelevanceIn
+from nyima.prompts.prompt import CHOOSE, REFLECT, RELEVANCE, ChooseIn, ReflectIn, RelevanceIn
 from nyima.engines.strategies.retrievers import spoken
 from nyima.errors import ModelGarbled
 

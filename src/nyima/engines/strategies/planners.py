@@ -17,10 +17,10 @@ from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Query
 from nyima.domain.ports import RecordFilter, SourceModel, Store, Vector
 from nyima.domain.roles import Planned
-from nyima.domain.text import cut_tokens
+from nyima.language.words import cut_tokens
 from nyima.engines.calls import Caller
-from nyima.engines.gate import is_goodbye
-from nyima.engines.prompts import PLAN, PlanIn
+from nyima.language.intent import is_goodbye
+from nyima.prompts.prompt import PLAN, PlanIn
 from nyima.engines.sources import ABOUT, steps_for
 from nyima.engines.strategies.retrievers import KINDS_OF, spoken
 from nyima.errors import ConfigError, ModelError, ModelGarbled

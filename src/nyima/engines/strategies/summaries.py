@@ -12,12 +12,12 @@ from nyima.domain.conversation import Role, Scope, Session, Turn, least_trusted
 from nyima.domain.memory import Claim, Entity, Interval, MemoryRecord, Provenance, Relation, Summary
 from nyima.domain.ports import Job, RecordFilter
 from nyima.domain.roles import Written
-from nyima.domain.text import sentences
-from nyima.engines.facts import supports_text
+from nyima.language.words import sentences
+from nyima.language.facts import supports_text
 from nyima.engines.graph.resolve import ME, stems
-from nyima.engines.graph.schema import LABELS, label_of
+from nyima.language.relations import LABELS, label_of
 from nyima.engines.labels import mentions, values_of
-from nyima.engines.prompts import FOLD, SUMMARY, FoldIn, SummaryIn
+from nyima.prompts.prompt import FOLD, SUMMARY, FoldIn, SummaryIn
 from nyima.engines.strategies.common import Desk, notes_of, windows
 from nyima.engines.strategies.history import dialogue_lines
 from nyima.errors import ModelGarbled

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nyima.domain.conversation import Role
-from nyima.domain.text import tight
+from nyima.language.words import tight
 from nyima.evals.cases import Case, Gold, Question, json_lines, load_json, located
 from nyima.memory import Said
 

@@ -326,7 +326,7 @@ class _Waiting:
 
 
 async def _interactive(talk: _Talk) -> None:
-    from nyima.engines.gate import is_goodbye
+    from nyima.language.intent import is_goodbye
 
     assistant = talk.assistant
     start = await talk.before()

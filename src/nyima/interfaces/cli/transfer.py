@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nyima.domain.conversation import Role
-from nyima.domain.text import tokens
+from nyima.language.words import tokens
 from nyima.errors import InputError
 from nyima.interfaces.cli.common import Common, command, console, ensure_packs, say
 from nyima.interfaces.exports import export_lines

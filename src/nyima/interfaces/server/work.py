@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from nyima.adapters.upstream import Sent, Upstream
 from nyima.domain.evidence import Usage
-from nyima.domain.text import tokens
+from nyima.language.words import tokens
 from nyima.errors import ModelUnreachable, NyimaError
 from nyima.exchange import Exchange
 from nyima.interfaces.server.bodies import Answered, refused

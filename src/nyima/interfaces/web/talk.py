@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from nyima.assistant import Assistant
 from nyima.domain.conversation import Role
 from nyima.domain.evidence import Answer
-from nyima.engines.facts import proposals
+from nyima.language.facts import proposals
 from nyima.errors import NotFound, NyimaError
 from nyima.interfaces.server.problems import Problem
 from nyima.interfaces.server.shapes import ChatIn

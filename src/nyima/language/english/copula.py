@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from nyima.domain.text import content_words
-from nyima.engines.graph.phrases import ARTICLES, at_preposition, bare_noun, owned, value_of, without_moment
-from nyima.engines.graph.schema import LABELS, label_of, single
-from nyima.engines.graph.statement import Statement
+from nyima.language.words import content_words
+from nyima.language.english.phrases import ARTICLES, at_preposition, bare_noun, owned, value_of, without_moment
+from nyima.language.relations import LABELS, label_of, single
+from nyima.language.english.statement import Statement
 
 __all__ = ["WEEKDAY", "copula", "exists_there"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from nyima.domain.text import looks_unspaced, sentences, words
+from nyima.language.words import looks_unspaced, sentences, words
 
 __all__ = ["first_person", "is_goodbye", "wish_of", "worth_keeping"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from nyima.domain.text import content_words, words
-from nyima.engines.gate import first_person
-from nyima.engines.graph.english import base_form
-from nyima.engines.graph.schema import label_of
-from nyima.engines.moments import Moment
+from nyima.language.words import content_words, words
+from nyima.language.intent import first_person
+from nyima.language.english.clauses import base_form
+from nyima.language.relations import label_of
+from nyima.language.moments import Moment
 
 __all__ = [
     "ARTICLES",

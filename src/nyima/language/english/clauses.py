@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from nyima.domain.text import sentences
+from nyima.language.words import sentences
 
 __all__ = ["Clause", "base_form", "clauses_of", "is_idle", "strip_lead", "third_person"]
 

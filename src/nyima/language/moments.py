@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from nyima.domain.memory import Interval
-from nyima.engines.timeexpr import DAYS, MONTHS, NUMBERS
+from nyima.language.periods import DAYS, MONTHS, NUMBERS
 
 __all__ = ["Moment", "find_moment", "read_moment", "yearly_of"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nyima.engines.graph.schema import label_of, single
-from nyima.engines.moments import Moment
+from nyima.language.relations import label_of, single
+from nyima.language.moments import Moment
 
 __all__ = ["Statement", "from_fact"]
 

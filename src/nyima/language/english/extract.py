@@ -11,9 +11,9 @@ import re
 from dataclasses import replace
 from datetime import datetime, tzinfo
 
-from nyima.engines.graph.copula import WEEKDAY, copula, exists_there
-from nyima.engines.graph.english import Clause, base_form, clauses_of, third_person
-from nyima.engines.graph.phrases import (
+from nyima.language.english.copula import WEEKDAY, copula, exists_there
+from nyima.language.english.clauses import Clause, base_form, clauses_of, third_person
+from nyima.language.english.phrases import (
     PREPOSITIONS,
     bare_noun,
     bare_thing,
@@ -25,9 +25,9 @@ from nyima.engines.graph.phrases import (
     worth_a_note,
 )
 from nyima.engines.graph.resolve import is_person
-from nyima.engines.graph.schema import label_of, single
-from nyima.engines.graph.statement import Statement
-from nyima.engines.moments import find_moment
+from nyima.language.relations import label_of, single
+from nyima.language.english.statement import Statement
+from nyima.language.moments import find_moment
 
 __all__ = ["statements"]
 

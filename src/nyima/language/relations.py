@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from nyima.domain.text import content_words, fold
+from nyima.language.words import content_words, fold
 from nyima.errors import ConfigError
 
 __all__ = [

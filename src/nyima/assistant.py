@@ -16,16 +16,16 @@ from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
 from nyima.domain.evidence import Answer, Budget, Notes, Query, Recall
 from nyima.domain.ports import ChatModel, Clock, Embedder, Message
 from nyima.engines.cascade import Receipt
-from nyima.language.intent import is_goodbye
 from nyima.engines.ingest import turn_id
-from nyima.prompts.prompt import sections
 from nyima.engines.reading import Known, PromptBuilder, Shot
 from nyima.engines.recipes import Recipe, recipe_named
 from nyima.engines.sources import Source
 from nyima.engines.strategies.common import notes_of
 from nyima.errors import InputError, NoModel, NotFound
+from nyima.language.intent import is_goodbye
 from nyima.memory import Explanation, Memory, Said
 from nyima.opening import parts_for, read_shots
+from nyima.prompts.prompt import sections
 from nyima.replying import Draft, Replies, concluded, known_of, recalled
 from nyima.spans import span
 from nyima.tools import Tool, load_tools

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from nyima.domain.conversation import Turn
 from nyima.domain.evidence import Budget
-from nyima.domain.memory import Entity, MemoryRecord, Relation
+from nyima.domain.memory import ME, Entity, MemoryRecord, Relation
 from nyima.domain.ports import RecordFilter
-from nyima.engines.graph.resolve import ME, stems
 from nyima.errors import NotFound
+from nyima.language.english.mentions import stems
 from nyima.memory import Memory
 
 __all__ = ["Neighbourhood", "Value", "entity_named", "history_of", "neighbourhood"]

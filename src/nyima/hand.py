@@ -24,11 +24,11 @@ from nyima.domain.memory import (
 from nyima.domain.ports import Clock, RecordFilter, Store
 from nyima.domain.roles import Written
 from nyima.engines.cascade import Cascade
-from nyima.language.facts import canonical_key
-from nyima.language.english.clauses import base_form
 from nyima.engines.graph.resolve import Nodes, relation_id
-from nyima.language.relations import LABELS, label_of, read_subclasses, single, subclass_of
 from nyima.errors import InputError, NotFound
+from nyima.language.english.clauses import base_form
+from nyima.language.facts import canonical_key
+from nyima.language.relations import LABELS, label_of, read_subclasses, single, subclass_of
 from nyima.parts import Parts
 from nyima.spans import span
 

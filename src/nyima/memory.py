@@ -24,9 +24,7 @@ from nyima.domain.memory import (
     profile_of,
 )
 from nyima.domain.ports import ChatModel, Clock, Embedder, Event, RecordFilter
-from nyima.language.words import content_words, fold
 from nyima.engines.cascade import Cascade, Forgetting, Receipt
-from nyima.engines.graph.resolve import stems
 from nyima.engines.ingest import MODEL_FREE, Ingest, Progress, turn_id
 from nyima.engines.recipes import Recipe, SourceSpec
 from nyima.engines.sources import Source
@@ -35,6 +33,8 @@ from nyima.engines.strategies.conditional import passive_note
 from nyima.engines.undo import LoggedChange, log_of, noted_again, taken_back, withdrawn
 from nyima.errors import InputError, ModelError, NotFound, StoreFull, StoreReadOnly
 from nyima.hand import Hand, Link
+from nyima.language.english.mentions import stems
+from nyima.language.words import content_words, fold
 from nyima.opening import parts_for
 from nyima.own_sources import checked
 from nyima.parts import Parts

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 from nyima.domain.conversation import Scope
 from nyima.domain.ports import ChatModel, Clock, Embedder, PairScorer, SourceModel, Store
 from nyima.domain.roles import Judge, Planner, Reader, Retriever, Selector, Writer
-from nyima.language.words import tokens
 from nyima.errors import ConfigError
+from nyima.language.words import tokens
 from nyima.settings import Settings, read_zone
 
 if TYPE_CHECKING:
     from nyima.engines.calls import Caller, Limits
     from nyima.engines.graph.policy import WalkPolicy
-    from nyima.language.relations import Subclass
     from nyima.engines.recall import QueryEmbedder, Recaller
     from nyima.engines.recipes import Recipe, SourceSpec
     from nyima.engines.refine import Refiner
     from nyima.engines.sources import Source
     from nyima.engines.strategies.planners import Asked
+    from nyima.language.relations import Subclass
 
 __all__ = ["Parts"]
 

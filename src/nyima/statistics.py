@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from nyima.language.words import words
 from nyima.engines.calls import usage_of
+from nyima.language.words import words
 from nyima.memory import Memory
 
 __all__ = ["statistics"]

@@ -10,9 +10,9 @@ import pytest
 from nyima import Assistant
 from nyima.domain.conversation import Role
 from nyima.domain.memory import Episode, Note, Summary
-from nyima.language.words import sentences
-from nyima.language.intent import is_goodbye
 from nyima.errors import BudgetSpent, EmbedderMismatch, ModelUnreachable
+from nyima.language.intent import is_goodbye
+from nyima.language.words import sentences
 from nyima.memory import Said
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from nyima.testing.doubles import Request

@@ -19,9 +19,9 @@ from nyima.adapters.documents import fetch, read_document
 from nyima.documents import add_document, held_documents, index_documents, remove_documents
 from nyima.domain.documents import Document, Part
 from nyima.domain.memory import Passage
-from nyima.language.words import tokens
 from nyima.engines.passages import cut
 from nyima.errors import InputError, NotFound
+from nyima.language.words import tokens
 from nyima.testing import FixedClock, ScriptedModel
 from support import answer, companion
 

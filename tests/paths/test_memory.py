@@ -17,8 +17,8 @@ from nyima.domain.conversation import MAX_TEXT, Origin, Role, Scope, clean_text,
 from nyima.domain.evidence import Budget
 from nyima.domain.memory import Interval, Note, Provenance, Summary
 from nyima.domain.ports import Event
-from nyima.language.words import cut_tokens, segment, sentences, tokens, words
 from nyima.errors import InputError, ModelUnreachable, NotFound
+from nyima.language.words import cut_tokens, segment, sentences, tokens, words
 from nyima.memory import Memory, Said
 from nyima.statistics import statistics
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel

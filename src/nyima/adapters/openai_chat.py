@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from nyima.adapters.reached import Reached
 from nyima.domain.evidence import Usage
 from nyima.domain.ports import Completion, Message
-from nyima.language.words import tokens
 from nyima.errors import ModelRefused, ModelUnreachable
+from nyima.language.words import tokens
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from nyima.language.words import tight
 from nyima.errors import ConfigError, PackError
+from nyima.language.words import tight
 
 __all__ = ["Design", "Laid", "Layout", "UnifiedModel", "allowed", "packages", "sees"]
 

@@ -16,6 +16,7 @@ from nyima.domain.conversation import Origin
 
 __all__ = [
     "KINDS",
+    "ME",
     "Claim",
     "Entity",
     "Episode",
@@ -31,6 +32,10 @@ __all__ = [
     "partition",
     "profile_of",
 ]
+
+
+ME = "user"
+"""The id and the name of the entity that is the user."""
 
 
 def partition(subclass: str) -> str:

@@ -31,6 +31,7 @@ __all__ = [
     "SourceModel",
     "Store",
     "Vector",
+    "follow_up",
 ]
 
 LAPSED = "the worker that had it ended before the work was done"
@@ -112,6 +113,11 @@ class Job:
     error: str = ""
     recipe: str = "default"
     holder: str = ""
+
+
+def follow_up(kind: str, subject: str, recipe: str, suffix: str = "") -> Job:
+    """A job whose id follows from what it is about, so that it is queued once."""
+    return Job(f"{kind}-{subject}{suffix}", kind, subject, recipe=recipe)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from pydantic import BaseModel
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Usage
 from nyima.domain.ports import ChatModel, Clock, Completion, Event, Message, Store
-from nyima.prompts.prompt import Prompt
 from nyima.errors import BudgetSpent, ModelError, ModelGarbled
+from nyima.prompts.prompt import Prompt
 
 __all__ = ["Asked", "Caller", "Limits"]
 

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field, replace
 from nyima.domain.changes import Add, Change, Delta, Erase, Retire, Revise
 from nyima.domain.conversation import Role, Scope, Turn
 from nyima.domain.memory import Entity, Interval, MemoryRecord, Note, ProfileFact, Relation, Summary
-from nyima.domain.ports import Clock, Job, RecordFilter, Store
+from nyima.domain.ports import Clock, Job, RecordFilter, Store, follow_up
 from nyima.domain.roles import Written
-from nyima.language.words import fold, sentences
 from nyima.engines.labels import base_id, mentions, says_the_same, values_of
 from nyima.engines.needles import needles_of, quoted_in, repeats, telling, traces_of
 from nyima.engines.recipes import Recipe
-from nyima.engines.strategies.common import follow_up
+from nyima.language.words import fold, sentences
 
 __all__ = ["Cascade", "Forgetting", "Receipt"]
 

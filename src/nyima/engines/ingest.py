@@ -13,18 +13,18 @@ from datetime import datetime, timedelta
 from nyima.domain.changes import Delta, merge
 from nyima.domain.conversation import Role, Scope, Session, Turn
 from nyima.domain.evidence import Notes
-from nyima.domain.ports import LAPSED, Clock, Embedder, Event, Job, Store
+from nyima.domain.ports import LAPSED, Clock, Embedder, Event, Job, Store, follow_up
 from nyima.domain.roles import Writer
-from nyima.language.words import own_words, words
 from nyima.engines.cascade import Cascade
-from nyima.language.facts import proposals
-from nyima.language.intent import first_person, worth_keeping
 from nyima.engines.recall import index_pending
 from nyima.engines.recipes import Recipe, recipe_named
-from nyima.engines.strategies.common import follow_up, notes_event
+from nyima.engines.strategies.common import notes_event
 from nyima.engines.strategies.history import episodes
 from nyima.engines.undo import UNDONE
 from nyima.errors import Conflict, LostLease, ModelError, NotFound, NyimaError, StoreError
+from nyima.language.facts import proposals
+from nyima.language.intent import first_person, worth_keeping
+from nyima.language.words import own_words, words
 
 __all__ = ["MODEL_FREE", "SESSION_WRITERS", "Ingest", "Progress", "settled", "turn_id"]
 

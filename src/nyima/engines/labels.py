@@ -12,11 +12,10 @@ from datetime import datetime
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query
-from nyima.domain.memory import Entity, Episode, MemoryRecord, Note, ProfileFact, Relation, Summary
+from nyima.domain.memory import ME, Entity, Episode, MemoryRecord, Note, ProfileFact, Relation, Summary
 from nyima.domain.ports import RecordFilter, Store
-from nyima.language.words import fold, words
-from nyima.engines.graph.resolve import ME
 from nyima.language.moments import read_moment
+from nyima.language.words import fold, words
 
 __all__ = ["base_id", "labelled", "mentions", "says_the_same", "values_of"]
 

@@ -14,8 +14,8 @@ from nyima.domain.ports import Embedder, Store, Vector
 from nyima.domain.roles import Judge, Planner, Retriever, Selector
 from nyima.engines.labels import labelled
 from nyima.engines.ranking import deduplicate, select
-from nyima.language.periods import period_of
 from nyima.errors import EmbedderMismatch, ModelError, SourceFailed
+from nyima.language.periods import period_of
 
 __all__ = ["BudgetSelector", "QueryEmbedder", "Recaller", "index_pending"]
 

@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 
 from nyima.domain.conversation import Role
 from nyima.domain.ports import ChatModel
-from nyima.language.words import content_words, cut_tokens, sentences
 from nyima.errors import ModelGarbled
 from nyima.evals.cases import Case, Question
 from nyima.evals.prompting import (
@@ -35,6 +34,7 @@ from nyima.evals.prompting import (
     TaskIn,
     ask,
 )
+from nyima.language.words import content_words, cut_tokens, sentences
 from nyima.memory import Said
 
 __all__ = ["BUILDERS", "Built", "build", "merge_pools"]

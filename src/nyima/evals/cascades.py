@@ -22,12 +22,12 @@ from nyima.domain.conversation import Role
 from nyima.domain.evidence import Budget, Evidence
 from nyima.domain.memory import MemoryRecord
 from nyima.domain.ports import ChatModel, Embedder, RecordFilter
-from nyima.language.words import fold
 from nyima.engines.ingest import turn_id
 from nyima.errors import InputError
 from nyima.evals.cases import located
 from nyima.evals.stats import interval
 from nyima.hand import Link
+from nyima.language.words import fold
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from nyima.domain.memory import Relation
-from nyima.language.words import fold
 from nyima.errors import InputError
 from nyima.evals.stats import interval
+from nyima.language.words import fold
 from nyima.memory import Memory
 from nyima.train.policy import Example
 

@@ -14,10 +14,10 @@ from nyima.documents import add_document
 from nyima.domain.conversation import Origin, Role
 from nyima.domain.documents import Document, Part
 from nyima.domain.ports import ChatModel, Completion, Embedder, Message
-from nyima.language.words import fold
 from nyima.errors import InputError, ModelGarbled
 from nyima.evals.cases import json_lines
 from nyima.evals.stats import interval
+from nyima.language.words import fold
 from nyima.memory import Said
 
 __all__ = ["Attack", "read_attacks", "run_injection"]

@@ -10,7 +10,6 @@ from importlib import resources
 from typing import Any
 
 from nyima.domain.ports import ChatModel
-from nyima.language.words import cut_tokens
 from nyima.errors import ConfigError, ModelError
 from nyima.evals.prompting import (
     BEST,
@@ -25,6 +24,7 @@ from nyima.evals.prompting import (
     SingleIn,
     ask,
 )
+from nyima.language.words import cut_tokens
 
 __all__ = ["ASPECTS", "JUDGES", "Judge", "error_rate", "judge_rows"]
 

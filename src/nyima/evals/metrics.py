@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from nyima.language.words import content_words, looks_unspaced, words
 from nyima.errors import PackError
+from nyima.language.words import content_words, looks_unspaced, words
 
 if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer

@@ -8,8 +8,8 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, Field
 
 from nyima.domain.ports import ChatModel, Completion, Message
-from nyima.prompts.prompt import Prompt, TextOut
 from nyima.errors import ModelGarbled
+from nyima.prompts.prompt import Prompt, TextOut
 
 __all__ = [
     "ANNOTATE",

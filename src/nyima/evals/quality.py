@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from nyima.domain.conversation import Role
 from nyima.domain.memory import MemoryRecord, Note, ProfileFact, Summary
 from nyima.domain.ports import ChatModel, Embedder
-from nyima.language.words import content_words, sentences, words
-from nyima.language.intent import first_person, worth_keeping
 from nyima.engines.recipes import recipe_named
 from nyima.errors import InputError, ModelError
 from nyima.evals.cases import Case
 from nyima.evals.metrics import memory_match
 from nyima.evals.stats import interval
+from nyima.language.intent import first_person, worth_keeping
+from nyima.language.words import content_words, sentences, words
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock
 

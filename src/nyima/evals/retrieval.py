@@ -22,7 +22,6 @@ from typing import Any
 
 from nyima.domain.evidence import Budget, Query, Recall
 from nyima.domain.ports import Embedder
-from nyima.language.words import tokens
 from nyima.engines.ingest import turn_id
 from nyima.engines.recipes import recipe_named
 from nyima.errors import InputError
@@ -30,6 +29,7 @@ from nyima.evals.cases import Case, Question
 from nyima.evals.metrics import ranked
 from nyima.evals.readers import read_cases
 from nyima.evals.stats import interval
+from nyima.language.words import tokens
 from nyima.memory import Memory
 from nyima.testing import FixedClock
 

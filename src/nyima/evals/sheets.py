@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from nyima.domain.ports import ChatModel
-from nyima.language.words import cut_tokens
 from nyima.errors import InputError, ModelGarbled
 from nyima.evals.cases import Case
 from nyima.evals.judges import ASPECTS
 from nyima.evals.prompting import ANNOTATE, AnnotateIn, ask
 from nyima.evals.stats import cohen_kappa, fleiss_kappa, interval
+from nyima.language.words import cut_tokens
 
 __all__ = [
     "agreement",

@@ -15,12 +15,12 @@ from nyima.app import build, load_settings
 from nyima.domain.conversation import Role
 from nyima.domain.memory import Relation
 from nyima.domain.ports import ChatModel, Embedder
-from nyima.language.words import fold
-from nyima.language.moments import read_moment
 from nyima.errors import InputError
 from nyima.evals.cases import located
 from nyima.evals.stats import interval
 from nyima.hand import Link
+from nyima.language.moments import read_moment
+from nyima.language.words import fold
 from nyima.memory import Memory, Said
 from nyima.skills import destination, fill, read_form, upcoming
 from nyima.testing import FixedClock

@@ -19,10 +19,10 @@ from typing import Any
 from nyima.domain.conversation import Role
 from nyima.domain.memory import Episode, MemoryRecord, Note, ProfileFact, Summary
 from nyima.domain.ports import ChatModel, Embedder, RecordFilter
-from nyima.language.words import fold
 from nyima.evals.cases import Case
 from nyima.evals.quality import built
 from nyima.evals.stats import interval
+from nyima.language.words import fold
 from nyima.memory import Said
 
 __all__ = ["Stream", "change_quality", "make_stream", "stream_rates"]

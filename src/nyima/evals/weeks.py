@@ -22,9 +22,9 @@ from nyima.assistant import Assistant
 from nyima.domain.conversation import Role
 from nyima.domain.evidence import Evidence
 from nyima.domain.ports import ChatModel, Embedder
-from nyima.language.words import fold
 from nyima.engines.ingest import turn_id
 from nyima.evals.stats import interval
+from nyima.language.words import fold
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock
 

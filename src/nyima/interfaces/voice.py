@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from nyima.adapters.speech import FRAME, RATE, Detector, Ears, Mouth, Sound, as_wav, read_wav, resampled
 from nyima.assistant import Assistant
 from nyima.domain.memory import Entity
-from nyima.language.intent import is_goodbye
 from nyima.errors import InputError, ModelError, NyimaError, PackError
+from nyima.language.intent import is_goodbye
 
 __all__ = ["Air", "DeviceAir", "Spoken", "WavAir", "converse", "greet", "sentences", "utterances"]
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from nyima.language.words import content_words, fold, words
 from nyima.language.intent import first_person, wish_of
+from nyima.language.words import content_words, fold, words
 
 __all__ = ["Action", "Proposal", "canonical_key", "decide", "is_placeholder", "proposals", "supported", "supports_text"]
 

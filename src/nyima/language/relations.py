@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from nyima.language.words import content_words, fold
 from nyima.errors import ConfigError
+from nyima.language.words import content_words, fold
 
 __all__ = [
     "LABELS",

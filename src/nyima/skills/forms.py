@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from nyima.domain.evidence import Budget
-from nyima.domain.memory import MemoryRecord
-from nyima.engines.graph.resolve import ME
+from nyima.domain.memory import ME, MemoryRecord
 from nyima.errors import InputError
 from nyima.memory import Memory
 from nyima.skills.known import Known, known

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nyima.domain.memory import Entity, MemoryRecord, ProfileFact, Relation
-from nyima.engines.graph.resolve import ME, stems
+from nyima.domain.memory import ME, Entity, MemoryRecord, ProfileFact, Relation
+from nyima.language.english.mentions import stems
 from nyima.language.relations import label_of
 from nyima.memory import Memory
 

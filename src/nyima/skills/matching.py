@@ -7,9 +7,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nyima.language.words import fold
-from nyima.engines.graph.resolve import ME, is_person, stems
+from nyima.domain.memory import ME
+from nyima.language.english.mentions import is_person, stems
 from nyima.language.relations import label_of
+from nyima.language.words import fold
 from nyima.skills.known import Known, related
 from nyima.skills.values import Field
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from nyima.domain.memory import MemoryRecord
-from nyima.engines.graph.resolve import stems
+from nyima.errors import ConfigError, InputError
+from nyima.language.english.mentions import stems
 from nyima.language.moments import Moment, read_moment, yearly_of
 from nyima.language.periods import DAYS
-from nyima.errors import ConfigError, InputError
 from nyima.memory import Memory
 from nyima.skills.known import Known, known
 

@@ -9,10 +9,10 @@ import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nyima.domain.memory import MemoryRecord
-from nyima.language.words import fold
-from nyima.engines.graph.resolve import ME, stems
+from nyima.domain.memory import ME, MemoryRecord
 from nyima.errors import InputError
+from nyima.language.english.mentions import stems
+from nyima.language.words import fold
 from nyima.memory import Memory
 from nyima.skills.known import Known, known
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
 
-from nyima.language.words import fold
-from nyima.engines.graph.resolve import stems
+from nyima.language.english.mentions import stems
 from nyima.language.moments import Moment, find_moment, read_moment
+from nyima.language.words import fold
 from nyima.skills.known import Known
 
 __all__ = ["Field", "value_for"]

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from nyima.domain.ports import ChatModel
-from nyima.language.words import cut_tokens, words
-from nyima.prompts.prompt import RELEVANCE, RelevanceIn
 from nyima.errors import ModelGarbled
 from nyima.evals.grounded import Piece, Sample
 from nyima.evals.prompting import ask
+from nyima.language.words import cut_tokens, words
+from nyima.prompts.prompt import RELEVANCE, RelevanceIn
 from nyima.train.loop import Note
 from nyima.train.pieces import Encoder
 from nyima.train.retriever import query_text

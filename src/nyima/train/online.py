@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from nyima.domain.evidence import Recall
-from nyima.language.words import content_words
 from nyima.engines.graph.policy import Policy, RulePolicy, fresh_policy
+from nyima.language.words import content_words
 from nyima.memory import Memory
 from nyima.policies import Version, current, keep
 from nyima.train.policy import Adam, backward

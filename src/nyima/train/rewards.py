@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from nyima.domain.evidence import Evidence
 from nyima.domain.ports import ChatModel, Completion, Message
+from nyima.evals.metrics import bleu, rouge
 from nyima.language.words import content_words, cut_tokens, tokens
 from nyima.prompts.prompt import fill, sections
-from nyima.evals.metrics import bleu, rouge
 from nyima.train.policy import Example
 
 __all__ = ["AnswerReward", "QuoteReward"]

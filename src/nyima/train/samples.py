@@ -19,12 +19,12 @@ from nyima.domain.conversation import Role
 from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.memory import Relation
 from nyima.domain.ports import ChatModel, Embedder
-from nyima.language.words import fold
 from nyima.engines.recipes import recipe_named
 from nyima.errors import InputError, ModelGarbled
 from nyima.evals.cases import load_json, located
 from nyima.evals.prompting import ASSOCIATIONS, PAIRS, SAID, SYNTHETIC, MemoriesIn, PairsIn, SaidIn, SyntheticIn, ask
 from nyima.hand import Link
+from nyima.language.words import fold
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock
 from nyima.train.policy import Example

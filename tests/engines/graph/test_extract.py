@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nyima.errors import ConfigError
 from nyima.language.english.clauses import third_person
 from nyima.language.english.extract import statements
-from nyima.language.relations import SUBCLASSES, read_subclasses, subclass_of
 from nyima.language.english.statement import from_fact
-from nyima.errors import ConfigError
+from nyima.language.relations import SUBCLASSES, read_subclasses, subclass_of
 
 AT = datetime(2026, 5, 10, 9, tzinfo=UTC)
 ZONE = ZoneInfo("Europe/Lisbon")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-from nyima.domain.memory import Entity, Relation
-from nyima.language.words import fold
-from nyima.engines.graph.resolve import ME, stems
-from nyima.language.relations import LABELS
+from nyima.domain.memory import ME, Entity, Relation
+from nyima.language.english.mentions import stems
 from nyima.language.moments import read_moment
+from nyima.language.relations import LABELS
+from nyima.language.words import fold
 
 __all__ = ["OVER", "called", "ended_thing", "measure", "once_only", "overlap", "shared_matter", "standard_note"]
 

@@ -15,9 +15,8 @@ from datetime import datetime, timedelta, tzinfo
 
 from nyima.domain.changes import Add, Change, Retire, Revise
 from nyima.domain.conversation import Origin, Scope, Turn
-from nyima.domain.memory import Claim, Entity, Interval, Provenance, Relation
+from nyima.domain.memory import ME, Claim, Entity, Interval, Provenance, Relation
 from nyima.domain.ports import RecordFilter, Store
-from nyima.language.words import fold
 from nyima.engines.graph.comparing import (
     OVER,
     called,
@@ -29,10 +28,12 @@ from nyima.engines.graph.comparing import (
     standard_note,
 )
 from nyima.engines.graph.partitions import Partitions
-from nyima.engines.graph.resolve import ME, Nodes, another_person, canonical_mention, relation_id, stems
-from nyima.language.relations import LABELS, label_of, single
+from nyima.engines.graph.resolve import Nodes, relation_id
+from nyima.language.english.mentions import another_person, canonical_mention, stems
 from nyima.language.english.statement import Statement
 from nyima.language.moments import Moment, read_moment
+from nyima.language.relations import LABELS, label_of, single
+from nyima.language.words import fold
 
 __all__ = ["Editor"]
 

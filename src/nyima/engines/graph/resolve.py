@@ -13,51 +13,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from nyima.domain.conversation import Scope, Turn
-from nyima.domain.memory import Claim, Entity, Interval, Provenance, Relation
+from nyima.domain.memory import ME, Claim, Entity, Interval, Provenance, Relation
 from nyima.domain.ports import Probe, RecordFilter, Store
-from nyima.language.words import fold, words
-from nyima.language.english.clauses import base_form
+from nyima.language.english.mentions import PERSONAL, canonical_mention, is_person, stems
 from nyima.language.relations import label_of
+from nyima.language.words import fold
 
-__all__ = ["ME", "Nodes", "another_person", "canonical_mention", "is_person", "relation_id", "stems"]
+__all__ = ["Nodes", "relation_id"]
 
-ME = "user"
 _ALIASING = ("name", "nickname", "same_as")
-_STOP = frozenset(
-    "a an the my our his her their its this that some any of for in on at to with and or user s be have own now not new"
-    " old is it at from by me i we us one no longer more has had got get are was were will do does did am".split()
-)
-_PERSONAL = frozenset({"he", "she", "him", "her", "his"})
 _THINGS = frozenset({"it", "this", "that", "its", "they", "them", "their"})
 _ROLE_NAME = re.compile(
     r"^((?:my|our|[A-Z]\w+'s|user's) (?:(?!with|of|for|at|in|to|from|on)[a-z][\w-]* ){0,2}(?!with|of|for|at|in|to|from|on)[a-z][\w-]*)"
     r" ((?:Dr\.? |Mr\.? |Mrs\.? |Ms\.? )?[A-Z]\w+(?: [A-Z]\w+)?)$"
 )
 _MOST_LIKE = 60
-
-
-def _stem(word: str) -> str:
-    base = base_form(word)
-    if base and word.endswith(("ing", "ed")):
-        word = base
-    word = word.removesuffix("s") if len(word) > 3 and not word.endswith("ss") else word
-    return word[:6] if len(word) > 6 and word.isascii() and word.isalpha() else word
-
-
-def stems(text: str) -> frozenset[str]:
-    """The words of a mention that tell it from others, with their endings cut."""
-    return frozenset(_stem(w) for w in words(text.replace("'s", " ")) if w not in _STOP)
-
-
-def canonical_mention(mention: str) -> str:
-    """A mention as an entity's name: ``my dog`` is ``user's dog``; articles go."""
-    text = mention.strip(" ,.;:!\"'").replace("’", "'")
-    if fold(text) in {"i", "me", "us", "we", "myself", "user", "the user", ""}:
-        return ME
-    text = re.sub(r"^(?:my|our)\s+(?:own )?", "user's ", text, flags=re.IGNORECASE)
-    text = re.sub(r"^the user's ", "user's ", text, flags=re.IGNORECASE)
-    text = re.sub(r"^(?:a|an|the|some|this|that)\s+(?=\S)", "", text, flags=re.IGNORECASE)
-    return re.sub(r"\s+", " ", text)[:120] or ME
 
 
 def entity_id(turn: str, name: str) -> str:
@@ -154,7 +124,7 @@ class Nodes:
         if name == ME:
             return (await self.get([ME])).get(ME) or self._make(ME)
         low = fold(name)
-        if low in _PERSONAL | _THINGS:
+        if low in PERSONAL | _THINGS:
             return await self._pronoun(low)
         role = re.match(r"^(?:user|([\w .]+?))'s ([\w -]+)$", name)
         if role:
@@ -219,7 +189,7 @@ class Nodes:
             entity = found.get(id)
             if (
                 entity is not None
-                and (is_person(entity.name) or entity.name.endswith(("dog", "cat"))) == (word in _PERSONAL)
+                and (is_person(entity.name) or entity.name.endswith(("dog", "cat"))) == (word in PERSONAL)
                 and not entity.name[:1].isdigit()
                 and not await self._is_nobody_else(entity)
             ):
@@ -254,33 +224,3 @@ class Nodes:
                 return entity
             entity = found[links[-1].head]
             seen.add(entity.id)
-
-
-_ROLES = frozenset(
-    {
-        "boss", "manager", "friend", "mother", "father", "mum", "mom", "dad", "sister", "brother", "son", "daughter",
-        "wife", "husband", "partner", "girlfriend", "boyfriend", "colleague", "neighbour", "neighbor", "teacher", "doctor",
-        "aunt", "uncle", "cousin", "grandma", "grandmother", "grandfather", "grandpa", "kids", "parents", "therapist",
-        "secretary", "client", "landlord", "landlady", "dentist", "vet", "student", "godson", "niece", "nephew", "ex",
-    }
-)  # fmt: skip
-
-
-def is_person(name: str) -> bool:
-    """Whether a name reads as somebody's: a role such as ``user's sister``, or one or two
-    capitalised words."""
-    last = name.rsplit("'s ", maxsplit=1)[-1].split()
-    if last and last[-1].lower() in _ROLES:
-        return True
-    names = name.split()
-    return len(names) <= 2 and all(n[:1].isupper() and n.isalpha() for n in names)
-
-
-def another_person(mention: str) -> bool:
-    """Whether a subject is somebody other than the user, or something of theirs: ``he``,
-    ``my brother``, ``my neighbour's cat``."""
-    name = canonical_mention(mention)
-    if name == ME or fold(name) in _PERSONAL:
-        return name != ME
-    first = name.removeprefix("user's ").split("'s ")[0]
-    return is_person(first)

@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Budget, Evidence, Query, Selection, Step, Visit
-from nyima.domain.memory import Entity, MemoryRecord, Relation
+from nyima.domain.memory import ME, Entity, MemoryRecord, Relation
 from nyima.domain.ports import RecordFilter, Store, Vector
 from nyima.domain.roles import Retriever
-from nyima.language.words import content_words
 from nyima.engines.graph.partitions import Embed, floats
 from nyima.engines.graph.policy import WalkPolicy
-from nyima.engines.graph.resolve import ME
 from nyima.engines.ranking import coverage, select
 from nyima.errors import ModelError
+from nyima.language.words import content_words
 
 __all__ = ["GraphRetriever", "WalkSelector", "question_parts", "walk"]
 

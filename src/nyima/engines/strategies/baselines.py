@@ -12,17 +12,16 @@ from datetime import datetime
 from typing import TypeVar
 
 from nyima.domain.changes import Add, Change, Delta, Revise
-from nyima.domain.conversation import Role, Scope, Session, Turn, least_trusted
+from nyima.domain.conversation import Role, Scope, Session, Turn, dialogue_lines, least_trusted
 from nyima.domain.evidence import Evidence, Step
 from nyima.domain.memory import Interval, Provenance, Summary
 from nyima.domain.ports import Job, RecordFilter, Store
 from nyima.domain.roles import Retriever, Written
-from nyima.language.words import cut_tokens
-from nyima.prompts.prompt import DAY, MEMO, OVERALL, PORTRAIT, DayIn, OverallIn, PortraitIn, Prompt, SummaryIn, TextOut
 from nyima.engines.strategies.common import Desk, own_turn, windows
-from nyima.engines.strategies.history import dialogue_lines
 from nyima.engines.strategies.summaries import bounded
 from nyima.errors import ModelGarbled
+from nyima.language.words import cut_tokens
+from nyima.prompts.prompt import DAY, MEMO, OVERALL, PORTRAIT, DayIn, OverallIn, PortraitIn, Prompt, SummaryIn, TextOut
 
 __all__ = ["FadingRetriever", "MemoChatWriter", "MemoRetriever", "MemoryBankWriter", "retention"]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nyima.domain.conversation import Origin, Role, Scope, Session, Turn
-from nyima.domain.ports import Clock, Event, Job, Store
-from nyima.language.words import cut_tokens, own_words, tokens
+from nyima.domain.conversation import Origin, Role, Scope, Session, Turn, dialogue_lines
+from nyima.domain.ports import Clock, Event, Store
 from nyima.engines.calls import Caller
-from nyima.engines.strategies.history import dialogue_lines
 from nyima.errors import NotFound
+from nyima.language.words import cut_tokens, own_words, tokens
 
-__all__ = ["Desk", "facts_event", "follow_up", "is_users", "notes_event", "notes_of", "own_turn", "windows"]
+__all__ = ["Desk", "facts_event", "is_users", "notes_event", "notes_of", "own_turn", "windows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +88,3 @@ def facts_event(turn: Turn, facts: Sequence[tuple[str, str]], at: Clock) -> Even
     """The journal line with the facts that the record's own call found."""
     body = {"turn": turn.id, "facts": [list(f) for f in facts]}
     return Event(f"facts-{turn.id}", "facts", at.now(), (turn.id,), body)
-
-
-def follow_up(kind: str, subject: str, recipe: str, suffix: str = "") -> Job:
-    """A job whose id follows from what it is about, so that it is queued once."""
-    return Job(f"{kind}-{subject}{suffix}", kind, subject, recipe=recipe)

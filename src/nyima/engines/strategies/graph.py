@@ -16,21 +16,21 @@ from numpy.typing import NDArray
 
 from nyima.domain.changes import Delta
 from nyima.domain.conversation import Origin, Role, Scope, Turn
-from nyima.domain.memory import Interval, Note
+from nyima.domain.memory import ME, Interval, Note
 from nyima.domain.ports import Embedder, Job, RecordFilter
 from nyima.domain.roles import Written
-from nyima.language.words import fold, has_quotation
-from nyima.language.facts import proposals
-from nyima.language.intent import first_person
 from nyima.engines.graph.edit import Editor
-from nyima.language.english.extract import statements
 from nyima.engines.graph.partitions import Partitions
-from nyima.engines.graph.resolve import ME, Nodes
-from nyima.language.relations import SUBCLASSES, Subclass
-from nyima.language.english.statement import Statement, from_fact
+from nyima.engines.graph.resolve import Nodes
 from nyima.engines.recall import index_pending
 from nyima.engines.strategies.common import Desk, notes_of
 from nyima.errors import ModelError
+from nyima.language.english.extract import statements
+from nyima.language.english.statement import Statement, from_fact
+from nyima.language.facts import proposals
+from nyima.language.intent import first_person
+from nyima.language.relations import SUBCLASSES, Subclass
+from nyima.language.words import fold, has_quotation
 
 __all__ = ["GraphWriter"]
 

@@ -10,7 +10,7 @@ from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Role, Turn
 from nyima.domain.memory import Episode, Interval, Provenance
 
-__all__ = ["dialogue_lines", "episodes"]
+__all__ = ["episodes"]
 
 
 def episodes(turns: Iterable[Turn], now: datetime) -> Delta:
@@ -35,8 +35,3 @@ def episodes(turns: Iterable[Turn], now: datetime) -> Delta:
         ),
         by="history",
     )
-
-
-def dialogue_lines(turns: Iterable[Turn]) -> list[str]:
-    """``User: …`` and ``Assistant: …``, one line a turn."""
-    return [f"{turn.name}: {' '.join(turn.text.split())}" for turn in turns]

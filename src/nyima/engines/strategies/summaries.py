@@ -8,19 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from nyima.domain.changes import Add, Delta, Retire, Revise
-from nyima.domain.conversation import Role, Scope, Session, Turn, least_trusted
-from nyima.domain.memory import Claim, Entity, Interval, MemoryRecord, Provenance, Relation, Summary
+from nyima.domain.conversation import Role, Scope, Session, Turn, dialogue_lines, least_trusted
+from nyima.domain.memory import ME, Claim, Entity, Interval, MemoryRecord, Provenance, Relation, Summary
 from nyima.domain.ports import Job, RecordFilter
 from nyima.domain.roles import Written
-from nyima.language.words import sentences
-from nyima.language.facts import supports_text
-from nyima.engines.graph.resolve import ME, stems
-from nyima.language.relations import LABELS, label_of
 from nyima.engines.labels import mentions, values_of
-from nyima.prompts.prompt import FOLD, SUMMARY, FoldIn, SummaryIn
 from nyima.engines.strategies.common import Desk, notes_of, windows
-from nyima.engines.strategies.history import dialogue_lines
 from nyima.errors import ModelGarbled
+from nyima.language.english.mentions import stems
+from nyima.language.facts import supports_text
+from nyima.language.relations import LABELS, label_of
+from nyima.language.words import sentences
+from nyima.prompts.prompt import FOLD, SUMMARY, FoldIn, SummaryIn
 
 __all__ = ["MendWriter", "RecursiveWriter", "SummaryWriter", "bounded", "running", "standing"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from nyima.domain.conversation import Role
-from nyima.language.words import tight
 from nyima.evals.cases import Case, Gold, Question, json_lines, load_json, located
+from nyima.language.words import tight
 from nyima.memory import Said
 
 __all__ = ["read_dulemon", "read_kbp", "read_seeds"]

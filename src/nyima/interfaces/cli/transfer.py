@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nyima.domain.conversation import Role
-from nyima.language.words import tokens
 from nyima.errors import InputError
 from nyima.interfaces.cli.common import Common, command, console, ensure_packs, say
 from nyima.interfaces.exports import export_lines
 from nyima.interfaces.importers import FORMATS, read_conversations
 from nyima.interfaces.restore import is_export, read_export, restore
+from nyima.language.words import tokens
 
 if TYPE_CHECKING:
     from nyima.memory import Memory
@@ -83,8 +83,8 @@ async def _bring_in(memory: Memory, file: Path, format: str | None) -> dict[str,
 
 async def _enrich(memory: Memory, ids: list[str], *, yes: bool) -> dict[str, Any]:
     """Queue the writers' jobs for imported sessions, say what they will cost, do them."""
+    from nyima.domain.ports import follow_up
     from nyima.engines.ingest import SESSION_WRITERS
-    from nyima.engines.strategies.common import follow_up
     from nyima.interfaces.cli.chat import drain_with_progress
 
     recipe = memory.parts.recipe

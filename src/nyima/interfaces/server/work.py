@@ -15,7 +15,6 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from nyima.adapters.upstream import Sent, Upstream
 from nyima.domain.evidence import Usage
-from nyima.language.words import tokens
 from nyima.errors import ModelUnreachable, NyimaError
 from nyima.exchange import Exchange
 from nyima.interfaces.server.bodies import Answered, refused
@@ -29,6 +28,7 @@ from nyima.interfaces.server.owned import Owned
 from nyima.interfaces.server.problems import Problem, envelope, problem_of
 from nyima.interfaces.server.sse import events, parsed, rendered
 from nyima.interfaces.server.wires import Stream, Wire
+from nyima.language.words import tokens
 
 __all__ = ["MOST_ANSWER", "Services", "Work"]
 

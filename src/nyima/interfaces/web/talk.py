@@ -14,13 +14,13 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from nyima.assistant import Assistant
 from nyima.domain.conversation import Role
 from nyima.domain.evidence import Answer
-from nyima.language.facts import proposals
 from nyima.errors import NotFound, NyimaError
 from nyima.interfaces.server.problems import Problem
 from nyima.interfaces.server.shapes import ChatIn
 from nyima.interfaces.server.sse import rendered
 from nyima.interfaces.server.state import Caller, caller
 from nyima.interfaces.web.pages import Route, render
+from nyima.language.facts import proposals
 from nyima.memory import Said
 from nyima.traces import evidence_to_dict
 

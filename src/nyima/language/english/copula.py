@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from nyima.language.words import content_words
 from nyima.language.english.phrases import ARTICLES, at_preposition, bare_noun, owned, value_of, without_moment
-from nyima.language.relations import LABELS, label_of, single
 from nyima.language.english.statement import Statement
+from nyima.language.relations import LABELS, label_of, single
+from nyima.language.words import content_words
 
 __all__ = ["WEEKDAY", "copula", "exists_there"]
 

@@ -11,8 +11,9 @@ import re
 from dataclasses import replace
 from datetime import datetime, tzinfo
 
-from nyima.language.english.copula import WEEKDAY, copula, exists_there
 from nyima.language.english.clauses import Clause, base_form, clauses_of, third_person
+from nyima.language.english.copula import WEEKDAY, copula, exists_there
+from nyima.language.english.mentions import is_person
 from nyima.language.english.phrases import (
     PREPOSITIONS,
     bare_noun,
@@ -24,10 +25,9 @@ from nyima.language.english.phrases import (
     without_moment,
     worth_a_note,
 )
-from nyima.engines.graph.resolve import is_person
-from nyima.language.relations import label_of, single
 from nyima.language.english.statement import Statement
 from nyima.language.moments import find_moment
+from nyima.language.relations import label_of, single
 
 __all__ = ["statements"]
 

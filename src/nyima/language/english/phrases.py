@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from nyima.language.words import content_words, words
-from nyima.language.intent import first_person
 from nyima.language.english.clauses import base_form
-from nyima.language.relations import label_of
+from nyima.language.intent import first_person
 from nyima.language.moments import Moment
+from nyima.language.relations import label_of
+from nyima.language.words import content_words, words
 
 __all__ = [
     "ARTICLES",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nyima.language.relations import label_of, single
 from nyima.language.moments import Moment
+from nyima.language.relations import label_of, single
 
 __all__ = ["Statement", "from_fact"]
 

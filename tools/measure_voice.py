@@ -16,10 +16,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from nyima.adapters.speech import RATE, EspeakMouth, SileroDetector, WhisperEars, as_wav, resampled
-from nyima.app import load_settings, shelf
+from nyima.models.speech import RATE, EspeakMouth, SileroDetector, WhisperEars, as_wav, resampled
+from nyima.app.find import load_settings, shelf
 from nyima.assistant import Assistant
-from nyima.interfaces.voice import WavAir, converse
+from nyima.voice import WavAir, converse
 from nyima.testing import HashEmbedder, ScriptedModel
 
 SENTENCES = (

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from nyima import Assistant
 from nyima.domain.conversation import Origin, Role, Session, Turn
-from nyima.engines.ingest import turn_id
+from nyima.write.jobs import turn_id
 from nyima.language.facts import proposals
 from nyima.language.intent import worth_keeping
 

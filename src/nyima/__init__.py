@@ -14,9 +14,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nyima.app import Settings, load_settings
+    from nyima.app.find import Settings, load_settings
     from nyima.assistant import Assistant
-    from nyima.bridge import Opening, Synchronous
+    from nyima.sync import Opening, Synchronous
     from nyima.domain.changes import Add, Delta, Erase, Retire, Revise, merge
     from nyima.domain.conversation import Origin, Role, Scope, Session, Turn
     from nyima.domain.evidence import (
@@ -46,19 +46,19 @@ if TYPE_CHECKING:
         Relation,
         Summary,
     )
-    from nyima.engines.cascade import Receipt
-    from nyima.engines.recipes import RECIPES, Recipe
-    from nyima.engines.sources import Source
+    from nyima.change.cascade import Receipt
+    from nyima.app.recipes import RECIPES, Recipe
+    from nyima.read.sources import Source
     from nyima.errors import NyimaError
-    from nyima.hand import Link
+    from nyima.mechanisms.by_hand import Link
     from nyima.memory import Explanation, Memory, Remembered, Said
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "nyima.app": ("Settings", "load_settings"),
+    "nyima.app.find": ("Settings", "load_settings"),
     "nyima.assistant": ("Assistant",),
-    "nyima.bridge": ("Opening", "Synchronous"),
+    "nyima.sync": ("Opening", "Synchronous"),
     "nyima.domain.changes": ("Add", "Delta", "Erase", "Retire", "Revise", "merge"),
     "nyima.domain.conversation": ("Origin", "Role", "Scope", "Session", "Turn"),
     "nyima.domain.evidence": (
@@ -68,11 +68,11 @@ _HOME = {
         "Claim", "Entity", "Episode", "Interval", "MemoryRecord", "Note", "Passage", "Profile", "ProfileFact",
         "Provenance", "Relation", "Summary",
     ),
-    "nyima.engines.cascade": ("Receipt",),
-    "nyima.engines.recipes": ("RECIPES", "Recipe"),
-    "nyima.engines.sources": ("Source",),
+    "nyima.change.cascade": ("Receipt",),
+    "nyima.app.recipes": ("RECIPES", "Recipe"),
+    "nyima.read.sources": ("Source",),
     "nyima.errors": ("NyimaError",),
-    "nyima.hand": ("Link",),
+    "nyima.mechanisms.by_hand": ("Link",),
     "nyima.memory": ("Explanation", "Memory", "Remembered", "Said"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nyima.bridge import Opening
+from nyima.sync import Opening
 from nyima.domain.changes import Add, Delta, merge
 from nyima.domain.conversation import Origin, Role, Session, Turn, as_utc, clean_text
 from nyima.domain.evidence import Budget, Evidence, Query, Recall
@@ -24,22 +24,22 @@ from nyima.domain.memory import (
     profile_of,
 )
 from nyima.domain.ports import ChatModel, Clock, Embedder, Event, RecordFilter
-from nyima.engines.cascade import Cascade, Forgetting, Receipt
-from nyima.engines.ingest import MODEL_FREE, Ingest, Progress, turn_id
-from nyima.engines.recipes import Recipe, SourceSpec
-from nyima.engines.sources import Source
-from nyima.engines.strategies.common import Desk
-from nyima.engines.strategies.conditional import passive_note
-from nyima.engines.undo import LoggedChange, log_of, noted_again, taken_back, withdrawn
+from nyima.change.cascade import Cascade, Forgetting, Receipt
+from nyima.write.jobs import MODEL_FREE, Ingest, Progress, turn_id
+from nyima.app.recipes import Recipe, SourceSpec
+from nyima.read.sources import Source
+from nyima.write.desk import Desk
+from nyima.mechanisms.conditional import passive_note
+from nyima.change.undo import LoggedChange, log_of, noted_again, taken_back, withdrawn
 from nyima.errors import InputError, ModelError, NotFound, StoreFull, StoreReadOnly
-from nyima.hand import Hand, Link
+from nyima.mechanisms.by_hand import Hand, Link
 from nyima.language.english.mentions import stems
 from nyima.language.words import content_words, fold
-from nyima.opening import parts_for
-from nyima.own_sources import checked
-from nyima.parts import Parts
-from nyima.spans import span
-from nyima.traces import trace_event
+from nyima.app.opening import parts_for
+from nyima.app.sources_file import checked
+from nyima.app.parts import Parts
+from nyima.app.telemetry import span
+from nyima.read.trace import trace_event
 
 __all__ = ["Explanation", "Memory", "Remembered", "Said"]
 

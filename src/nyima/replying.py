@@ -14,22 +14,22 @@ from nyima.domain.conversation import Origin, Session, Turn
 from nyima.domain.evidence import Answer, Evidence, Notes, Query, Recall, Usage
 from nyima.domain.memory import ProfileFact
 from nyima.domain.ports import Completion, Lines, Message
-from nyima.engines.ingest import settled
-from nyima.engines.reading import GRAMMAR, Known, reply_schema
-from nyima.engines.reading import shown as shown_evidence
-from nyima.engines.recipes import Recipe
-from nyima.engines.strategies.common import Desk
-from nyima.engines.strategies.summaries import standing
+from nyima.write.jobs import settled
+from nyima.read.prompting import GRAMMAR, Known, reply_schema
+from nyima.read.prompting import shown as shown_evidence
+from nyima.app.recipes import Recipe
+from nyima.write.desk import Desk
+from nyima.mechanisms.summaries import standing
 from nyima.errors import ModelError, ModelGarbled, StoreFull, StoreReadOnly
 from nyima.language.intent import is_goodbye
 from nyima.memory import Memory
-from nyima.parts import Parts
-from nyima.pins import pinned
+from nyima.app.parts import Parts
+from nyima.mechanisms.pins import pinned
 from nyima.prompts.notes import ReplyStream
 from nyima.prompts.prompt import version
-from nyima.spans import span
-from nyima.tools import Tool, use_tool
-from nyima.traces import trace_event
+from nyima.app.telemetry import span
+from nyima.app.tools import Tool, use_tool
+from nyima.read.trace import trace_event
 
 __all__ = ["Draft", "Replies", "concluded", "known_of", "recalled"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nyima.adapters.sqlite_files import bytes_of
+from nyima.stores.sqlite.files import bytes_of
 
 pieces_of = st.text("ab é", min_size=1, max_size=12).map(str.encode)
 

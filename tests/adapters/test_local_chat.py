@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from nyima.adapters.local_chat import LocalChat
+from nyima.models.local import LocalChat
 from nyima.domain.ports import Completion
 
 

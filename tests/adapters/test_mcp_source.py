@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from nyima import Memory, Source
-from nyima.adapters.mcp_source import mcp_function
+from nyima.app.mcp_source import mcp_function
 from nyima.errors import ConfigError
-from nyima.own_sources import Declared
+from nyima.app.sources_file import Declared
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 

@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from nyima.adapters.embedders import OpenAIEmbedder
-from nyima.adapters.openai_chat import Endpoint, OpenAIChat
+from nyima.models.embed import OpenAIEmbedder
+from nyima.models.openai import Endpoint, OpenAIChat
 from nyima.domain.ports import Completion, Message
 from nyima.errors import ModelError, ModelRefused, ModelUnreachable
 from support import openai_server

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from nyima.adapters import packs as module
-from nyima.adapters.packs import Pack, PackFile, PackShelf, packs
+from nyima.models import packs as module
+from nyima.models.packs import Pack, PackFile, PackShelf, packs
 from nyima.errors import NotFound, PackError
 
 PARTS = [b"first part " * 1000, b"second part " * 1000]

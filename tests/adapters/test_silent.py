@@ -13,7 +13,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "nyima"
 CODE = """
 import sys
-from nyima.adapters.silent import no_telemetry
+from nyima.models.silent import no_telemetry
 no_telemetry()
 import onnx, onnxruntime
 from onnx import TensorProto, helper

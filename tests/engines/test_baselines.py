@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from nyima.domain.conversation import Role
 from nyima.domain.memory import Summary
 from nyima.domain.ports import RecordFilter
-from nyima.engines.recipes import RECIPES, recipe_named
-from nyima.engines.strategies.baselines import retention
+from nyima.app.recipes import RECIPES, recipe_named
+from nyima_lab.baselines.sessions import retention
 from nyima.errors import ConfigError, InputError, NotFound
 from nyima.memory import Said
 from nyima.testing import FixedClock, ScriptedModel

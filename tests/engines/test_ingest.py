@@ -11,7 +11,7 @@ from nyima.domain.changes import Delta
 from nyima.domain.conversation import Role, Session
 from nyima.domain.ports import Job, Vector
 from nyima.domain.roles import Writer, Written
-from nyima.engines.ingest import Ingest
+from nyima.write.jobs import Ingest
 from nyima.errors import Conflict
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock, HashEmbedder, MemoryStore

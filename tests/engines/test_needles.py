@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nyima.engines.needles import Needles
+from nyima.change.needles import Needles
 
 words = st.text("ab c", min_size=1, max_size=12)
 

@@ -11,8 +11,8 @@ import pytest
 from nyima.domain.conversation import Role, Turn
 from nyima.domain.evidence import Evidence, Notes
 from nyima.domain.memory import Interval, Profile, ProfileFact, Provenance
-from nyima.engines.reading import GRAMMAR, Known, PromptBuilder, Shot, quoted, reply_schema
-from nyima.engines.recipes import RECIPES
+from nyima.read.prompting import GRAMMAR, Known, PromptBuilder, Shot, quoted, reply_schema
+from nyima.app.recipes import RECIPES
 from nyima.errors import ConfigError, ModelGarbled
 from nyima.language.words import tokens
 from nyima.prompts import prompt as prompts

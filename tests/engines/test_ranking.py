@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nyima.domain.evidence import Budget, Evidence
 from nyima.domain.memory import Interval
 from nyima.domain.ports import Hit
-from nyima.engines.ranking import Weights, coverage, deduplicate, fuse, reciprocal, select, spread
+from nyima.read.ranking import Weights, coverage, deduplicate, fuse, reciprocal, select, spread
 from nyima.language.periods import period_of
 from nyima.language.words import tokens
 from nyima.testing.contract import T0, note

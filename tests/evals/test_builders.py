@@ -9,9 +9,9 @@ import pytest
 
 from nyima.domain.conversation import Role
 from nyima.errors import ModelUnreachable
-from nyima.evals.builders import Built, build, merge_pools
-from nyima.evals.cases import Case, Gold, Question
-from nyima.evals.replay import Calls, ReplayedModel
+from nyima_lab.measure.builders import Built, build, merge_pools
+from nyima_lab.measure.cases import Case, Gold, Question
+from nyima_lab.measure.replay import Calls, ReplayedModel
 from nyima.memory import Said
 from nyima.testing import ScriptedModel
 from nyima.testing.contract import T0

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from nyima.errors import ConfigError, InputError
-from nyima.evals.judges import JUDGES, error_rate, judge_rows
-from nyima.evals.sheets import (
+from nyima_lab.measure.judges import JUDGES, error_rate, judge_rows
+from nyima_lab.measure.sheets import (
     agreement,
     annotated,
     human_agreement,
@@ -20,7 +20,7 @@ from nyima.evals.sheets import (
     write_case_sheet,
     write_reply_sheet,
 )
-from nyima.evals.tables import Prices, scores_of, table
+from nyima_lab.measure.tables import Prices, scores_of, table
 from nyima.testing import ScriptedModel
 from nyima.testing.doubles import Request
 
@@ -277,7 +277,7 @@ def test_a_judge_agrees_with_people_or_not(tmp_path: Path) -> None:
         human_agreement([*rows, *verdicts], "score:m", [tmp_path / "sheet.csv"])
     with (tmp_path / "sheet.csv").open(newline="", encoding="utf-8-sig") as file:
         lines = list(csv.DictReader(file))
-    from nyima.evals.sheets import _blind
+    from nyima_lab.measure.sheets import _blind
 
     wrote = {_blind(r): mark for r, mark in zip(rows, ("2", "1", "0", "2"), strict=True)}
     with (tmp_path / "filled.csv").open("w", newline="", encoding="utf-8") as file:

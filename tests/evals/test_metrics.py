@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nyima.evals.metrics import bert_score, bleu, corpus_bleu, exact_match, memory_match, ranked, rouge, token_f1
-from nyima.evals.stats import cohen_kappa, fleiss_kappa, interval, paired
+from nyima_lab.measure.metrics import bert_score, bleu, corpus_bleu, exact_match, memory_match, ranked, rouge, token_f1
+from nyima_lab.measure.stats import cohen_kappa, fleiss_kappa, interval, paired
 
 WORDS = st.lists(st.sampled_from("the cat sat on a mat with two dogs".split()), min_size=1, max_size=9).map(" ".join)
 

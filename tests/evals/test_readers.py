@@ -10,8 +10,8 @@ import pytest
 
 from nyima.domain.conversation import Role
 from nyima.errors import InputError
-from nyima.evals.cases import case_to_json, read_own, write_cases
-from nyima.evals.readers import DATASETS, read_cases
+from nyima_lab.measure.cases import case_to_json, read_own, write_cases
+from nyima_lab.readers import DATASETS, read_cases
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from nyima.errors import InputError
-from nyima.evals.plot import plot_retrieval
-from nyima.evals.readers import read_cases
-from nyima.evals.retrieval import run_retrieval
+from nyima_lab.measure.plot import plot_retrieval
+from nyima_lab.readers import read_cases
+from nyima_lab.measure.retrieval import run_retrieval
 from nyima.testing import HashEmbedder
 
 TALK = [

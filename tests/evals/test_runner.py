@@ -11,12 +11,12 @@ import pytest
 
 from nyima.domain.conversation import Role
 from nyima.errors import InputError, ModelError, ModelUnreachable, StoreFull, StoreLocked
-from nyima.evals.cases import Case, Gold, Question
-from nyima.evals.replay import Calls, ReplayedModel
-from nyima.evals.report import markdown, summarise, write_report
-from nyima.evals.runner import Progress, Run, read_rows, run_cases
-from nyima.evals.tables import Prices, differences, scores_of, table
-from nyima.evals.tasks import TASKS, Choice, choose_cases, dataset_of
+from nyima_lab.measure.cases import Case, Gold, Question
+from nyima_lab.measure.replay import Calls, ReplayedModel
+from nyima_lab.measure.report import markdown, summarise, write_report
+from nyima_lab.measure.runner import Progress, Run, read_rows, run_cases
+from nyima_lab.measure.tables import Prices, differences, scores_of, table
+from nyima_lab.measure.tasks import TASKS, Choice, choose_cases, dataset_of
 from nyima.memory import Said
 from nyima.testing import HashEmbedder, ScriptedModel
 from nyima.testing.contract import T0
@@ -248,7 +248,7 @@ async def test_a_two_encoder_row_is_named_by_its_weights(tmp_path: Path) -> None
 
 async def test_tasks_choose_cases(tmp_path: Path) -> None:
     from nyima.errors import ConfigError
-    from nyima.evals.cases import write_cases
+    from nyima_lab.measure.cases import write_cases
 
     task = TASKS["learning-knowledge"]
     path = tmp_path / "own.jsonl"

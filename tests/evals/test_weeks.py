@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from nyima.errors import InputError
-from nyima.evals.cascades import read_cascades, run_cascades
-from nyima.evals.stats import t_test
-from nyima.evals.weeks import make_life, run_weeks
+from nyima_lab.measure.cascades import read_cascades, run_cascades
+from nyima_lab.measure.stats import t_test
+from nyima_lab.measure.weeks import make_life, run_weeks
 from nyima.testing import HashEmbedder, ScriptedModel
 
 JUDGED = Path(__file__).parents[1] / "judged"

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from nyima.interfaces.cli.main import app
+from nyima.cli.main import app
 from support import answer, openai_server
 
-NYIMA = [sys.executable, "-c", "from nyima.interfaces.cli.main import run; run()"]
+NYIMA = [sys.executable, "-c", "from nyima.cli.main import run; run()"]
 
 
 class Cli:
@@ -264,7 +264,7 @@ def test_doctor_reindex_models_list_work(cli: Cli, monkeypatch: pytest.MonkeyPat
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
     code = (
-        "import sys, nyima, nyima.interfaces.cli.main;"
+        "import sys, nyima, nyima.cli.main;"
         "print([m for m in ('numpy', 'openai', 'onnxruntime', 'tokenizers') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

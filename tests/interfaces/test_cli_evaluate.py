@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from nyima.errors import InputError
-from nyima.interfaces.cli.main import app
+from nyima.cli.main import app
 from support import openai_server
 
 TURNS = [{"role": "user", "text": "I own a parrot called Coco."}, {"role": "assistant", "text": "How nice!"}]
@@ -107,8 +107,8 @@ def test_a_run_without_out_goes_on_in_the_folder_that_it_began(cases: Path, monk
 
 
 def test_other_data_persona_or_examples_begin_another_run(cases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nyima.app import load_settings
-    from nyima.interfaces.cli.evaluate_runs import fingerprint
+    from nyima.app.find import load_settings
+    from nyima.cli.evaluate_runs import fingerprint
 
     first = fingerprint(cases, load_settings())
     assert fingerprint(cases, load_settings()) == first
@@ -176,7 +176,7 @@ def test_reproduce_says_ok_near_or_off(cases: Path) -> None:
 
 
 def test_places_of_figures() -> None:
-    from nyima.evals.reproduce import _measured
+    from nyima_lab.measure.reproduce import _measured
 
     report = {"lines": [{"recipe": "none", "scores": {"score:qwen2.5": {"mean": 0.5, "low": 0.4, "high": 0.6}}}]}
     assert _measured(report, 'lines[recipe=none].scores."score:qwen2.5"') == (0.5, 0.4, 0.6)
@@ -188,7 +188,7 @@ def test_places_of_figures() -> None:
 
 
 def test_verdicts_of_figures() -> None:
-    from nyima.evals.reproduce import verdict_of
+    from nyima_lab.measure.reproduce import verdict_of
 
     assert verdict_of((0.5, 0.4, 0.6), 0.45, None, None) == "ok"
     assert verdict_of((0.5, 0.4, 0.6), 0.65, 0.55, 0.75) == "near"

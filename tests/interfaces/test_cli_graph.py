@@ -9,7 +9,7 @@ import pytest
 
 from interfaces.test_cli import Cli, cli  # noqa: F401 - a fixture
 from nyima.errors import ConfigError, InputError
-from nyima.interfaces.reading import read_image, said_in
+from nyima.transfer.screenshots import read_image, said_in
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 from typer.testing import CliRunner
 
-from nyima.interfaces.cli.main import app
+from nyima.cli.main import app
 
 
 class Done(NamedTuple):

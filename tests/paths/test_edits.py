@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from nyima.domain.memory import Entity, Relation
-from nyima.engines.cascade import Cascade
+from nyima.change.cascade import Cascade
 from nyima.memory import Memory, Said
-from nyima.skills.reminders import upcoming
+from nyima.services.reminders import upcoming
 from nyima.testing import FixedClock, HashEmbedder
 
 

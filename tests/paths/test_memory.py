@@ -20,7 +20,7 @@ from nyima.domain.ports import Event
 from nyima.errors import InputError, ModelUnreachable, NotFound
 from nyima.language.words import cut_tokens, segment, sentences, tokens, words
 from nyima.memory import Memory, Said
-from nyima.statistics import statistics
+from nyima.app.counts import statistics
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from nyima.testing.contract import T0, note
 from support import answer, companion

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nyima.adapters.sqlite import SqliteStore
+from nyima.stores.sqlite.store import SqliteStore
 from nyima.domain.changes import Add, Delta
 from nyima.domain.memory import Claim, Interval, ProfileFact, Provenance
 from nyima.errors import StoreReadOnly

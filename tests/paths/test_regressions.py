@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nyima import Assistant
-from nyima.adapters.sqlite import SqliteStore
+from nyima.stores.sqlite.store import SqliteStore
 from nyima.domain.conversation import Role
 from nyima.domain.ports import Event, RecordFilter
 from nyima.errors import ModelGarbled, ModelUnreachable, NotFound

@@ -15,18 +15,18 @@ from pathlib import Path
 import pytest
 
 from nyima import Memory, Source
-from nyima.adapters.sqlite import SqliteStore
-from nyima.documents import add_document, described_sources
+from nyima.stores.sqlite.store import SqliteStore
+from nyima.mechanisms.documents.shelf import add_document, described_sources
 from nyima.domain.conversation import Scope
 from nyima.domain.documents import Document, Part
 from nyima.domain.evidence import Evidence, Query, Recall
 from nyima.domain.ports import RecordFilter
-from nyima.engines.reading import quoted
-from nyima.engines.recipes import RECIPES
-from nyima.engines.refine import Refiner
-from nyima.engines.strategies.critics import NliCritic
-from nyima.engines.strategies.judges import CrossEncoderJudge, RelevanceJudge
-from nyima.engines.strategies.planners import RulePlanner, is_small_talk
+from nyima.read.prompting import quoted
+from nyima.app.recipes import RECIPES
+from nyima.read.refine import Refiner
+from nyima.read.critics import NliCritic
+from nyima.read.judge import CrossEncoderJudge, RelevanceJudge
+from nyima.read.plan import RulePlanner, is_small_talk
 from nyima.errors import ConfigError, ModelUnreachable, PackError
 from nyima.memory import Said
 from nyima.testing import FixedClock, ScriptedModel
@@ -158,7 +158,7 @@ async def test_each_piece_is_judged_without_the_others() -> None:
         return json.dumps({"relevance": 7 if "tea" in request.last else 1})
 
     pieces = [Evidence(t, "notes", s, note(t, t), T0) for t, s in (("tea", 0.5), ("bus", 0.9), ("green tea", 0.4))]
-    from nyima.engines.calls import Caller
+    from nyima.read.calls import Caller
     from nyima.testing import MemoryStore
 
     async def judged(given: list[Evidence]) -> dict[str, float]:
@@ -409,7 +409,7 @@ async def test_results_of_a_source_narrow_the_next_to_what_belongs_to_them(memor
     from nyima.domain.changes import Add, Delta
     from nyima.domain.evidence import Step
     from nyima.domain.memory import Interval, Passage, Provenance
-    from nyima.engines.sources import DependentRetriever
+    from nyima.read.sources import DependentRetriever
 
     fact = await memory.set_fact("likes", "science fiction")
     other = await memory.set_fact("sign", "Scorpio")

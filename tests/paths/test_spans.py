@@ -13,7 +13,7 @@ import pytest
 
 from nyima.errors import NotFound
 from nyima.exchange import Asked, Exchange
-from nyima.hand import Link
+from nyima.mechanisms.by_hand import Link
 from nyima.memory import Memory
 
 

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nyima.app import build, load_settings
+from nyima.app.find import build, load_settings
 from nyima.errors import InputError, NyimaError
-from nyima.hand import Link
+from nyima.mechanisms.by_hand import Link
 from nyima.memory import Memory, Said
-from nyima.skills import calendar, destination, fill, read_form, upcoming
+from nyima.services import calendar, destination, fill, read_form, upcoming
 from nyima.testing import FixedClock, HashEmbedder
 
 NOW = datetime(2026, 5, 10, 12, tzinfo=UTC)
@@ -298,7 +298,7 @@ async def test_what_is_uncertain_fills_nothing(told: Memory) -> None:
 
 @pytest.mark.req("emg.metrics")
 async def test_the_committed_cases_by_exact_match() -> None:
-    from nyima.evals.skills import SKILLS, read_skill_cases, run_skill
+    from nyima_lab.measure.exact_match import SKILLS, read_skill_cases, run_skill
 
     least = {"forms": (50, 0.7), "reminders": (40, 0.95), "travel": (20, 0.9)}
     for skill in SKILLS:

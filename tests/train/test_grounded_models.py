@@ -11,27 +11,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nyima.adapters.embedders import OnnxEmbedder
-from nyima.adapters.focus import FocusModel
-from nyima.adapters.pair_scorer import OnnxPairScorer, pair_types
-from nyima.adapters.unified import Design, UnifiedModel, allowed
+from nyima.models.embed import OnnxEmbedder
+from nyima_lab.models.focus import FocusModel
+from nyima_lab.models.pair_scorer import OnnxPairScorer, pair_types
+from nyima_lab.models.unified import Design, UnifiedModel, allowed
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query
-from nyima.engines.recall import QueryEmbedder
-from nyima.engines.strategies.judges import TrainedJudge
-from nyima.engines.strategies.planners import ClassifierPlanner
+from nyima.read.recall import QueryEmbedder
+from nyima.read.judge import TrainedJudge
+from nyima.read.plan import ClassifierPlanner
 from nyima.errors import ConfigError, InputError, PackError
-from nyima.evals.grounded import Piece, Sample
+from nyima_lab.measure.grounded import Piece, Sample
 from nyima.testing import HashEmbedder, ScriptedModel
 from nyima.testing.contract import T0, note
-from nyima.train.focus import train_focus
-from nyima.train.labels import bm25_labels, encoder_labels, hard_labels, model_labels, planned_pieces
-from nyima.train.loop import Schedule, batched, choose_device
-from nyima.train.pairs import consistency_pairs, relevance_pairs, train_pairs
-from nyima.train.pieces import Encoder, load_encoder, new_tokenizer
-from nyima.train.planner import logistic, train_planner
-from nyima.train.retriever import texts_of, train_list_wise, train_two_encoder, wanted_of
-from nyima.train.unified import Recipe, evidence_for, new_model, train_unified
+from nyima_lab.train.focus import train_focus
+from nyima_lab.train.labels import bm25_labels, encoder_labels, hard_labels, model_labels, planned_pieces
+from nyima_lab.train.loop import Schedule, batched, choose_device
+from nyima_lab.train.pairs import consistency_pairs, relevance_pairs, train_pairs
+from nyima_lab.train.pieces import Encoder, load_encoder, new_tokenizer
+from nyima_lab.train.planner import logistic, train_planner
+from nyima_lab.train.retriever import texts_of, train_list_wise, train_two_encoder, wanted_of
+from nyima_lab.train.unified import Recipe, evidence_for, new_model, train_unified
 
 torch = pytest.importorskip("torch", reason="the extra train is not installed")
 pytest.importorskip("transformers")

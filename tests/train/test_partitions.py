@@ -10,15 +10,15 @@ import pytest
 
 from nyima.domain.evidence import Query
 from nyima.domain.memory import Relation
-from nyima.engines.graph.agent import PARTITION_AGENT, PartitionAgent, learned_agent
-from nyima.engines.graph.policy import fresh_policy
-from nyima.engines.recipes import recipe_named
+from nyima_lab.baselines.partition_agent import PARTITION_AGENT, PartitionAgent, learned_agent
+from nyima.mechanisms.graph.policy import fresh_policy
+from nyima.app.recipes import recipe_named
 from nyima.errors import InputError, NotFound
-from nyima.hand import Link
+from nyima.mechanisms.by_hand import Link
 from nyima.memory import Memory
-from nyima.policies import current, keep, roll_back
+from nyima.mechanisms.graph.versions import current, keep, roll_back
 from nyima.testing import FixedClock, HashEmbedder
-from nyima.train.partitions import (
+from nyima_lab.train.partitions import (
     Choice,
     choices_of,
     partition_rows,
@@ -26,9 +26,9 @@ from nyima.train.partitions import (
     train_partitions,
     warm_agent,
 )
-from nyima.train.policy import Example, through
-from nyima.train.rewards import QuoteReward
-from nyima.train.run import Plan
+from nyima.mechanisms.graph.learning import Example, through
+from nyima_lab.train.rewards import QuoteReward
+from nyima_lab.train.run import Plan
 from train.test_samples import realmem
 
 BEST, CENTRE = "partition Best", "partition Centre"

@@ -11,21 +11,21 @@ import pytest
 
 from nyima.domain.evidence import Evidence, Recall, Visit
 from nyima.domain.memory import Interval, Provenance, Relation
-from nyima.engines.graph.policy import Policy, RulePolicy, fresh_policy
-from nyima.engines.graph.walk import walk
+from nyima.mechanisms.graph.policy import Policy, RulePolicy, fresh_policy
+from nyima.mechanisms.graph.walk import walk
 from nyima.errors import InputError, NotFound
-from nyima.evals.selection import compare_policies, selection_rows
-from nyima.hand import Link
-from nyima.interfaces.cli.feedback import feedback
+from nyima_lab.measure.selection import compare_policies, selection_rows
+from nyima.mechanisms.by_hand import Link
+from nyima.cli.feedback import feedback
 from nyima.memory import Memory
-from nyima.policies import current, keep, roll_back, versions
+from nyima.mechanisms.graph.versions import current, keep, roll_back, versions
 from nyima.testing import FixedClock, ScriptedModel
-from nyima.train.online import learn_from_answer, learn_from_thumb
-from nyima.train.policy import Adam, Example, Gradient, backward, reinforce, warm_start
-from nyima.train.report import selection_table
-from nyima.train.rewards import AnswerReward, QuoteReward
-from nyima.train.run import Plan, split, train_policy
-from nyima.train.samples import Asked
+from nyima.mechanisms.graph.online import learn_from_answer, learn_from_thumb
+from nyima.mechanisms.graph.learning import Adam, Example, Gradient, backward, reinforce, warm_start
+from nyima_lab.train.report import selection_table
+from nyima_lab.train.rewards import AnswerReward, QuoteReward
+from nyima_lab.train.run import Plan, split, train_policy
+from nyima_lab.train.samples import Asked
 from support import answer, companion
 
 T0 = datetime(2026, 3, 2, tzinfo=UTC)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from nyima.engines.graph.policy import RulePolicy
+from nyima.mechanisms.graph.policy import RulePolicy
 from nyima.errors import InputError
-from nyima.evals.selection import selection_rows
-from nyima.hand import Link
+from nyima_lab.measure.selection import selection_rows
+from nyima.mechanisms.by_hand import Link
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
-from nyima.train.samples import (
+from nyima_lab.train.samples import (
     associations,
     data_quality,
     examples_of,

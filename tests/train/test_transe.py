@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from nyima.errors import InputError
-from nyima.hand import Link
+from nyima.mechanisms.by_hand import Link
 from nyima.memory import Memory
 from nyima.testing import FixedClock
-from nyima.train.classes import assign
-from nyima.train.transe import IN_SUBCLASS, Settings, train_transe
+from nyima_lab.train.classes import assign
+from nyima_lab.train.transe import IN_SUBCLASS, Settings, train_transe
 
 CAPITALS = {
     "Portugal": "Lisbon", "Spain": "Madrid", "France": "Paris", "Italy": "Rome", "Austria": "Vienna", "Japan": "Tokyo",

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from nyima.bridge import Opening, Synchronous
+from nyima.sync import Opening, Synchronous
 from nyima.memory import Memory
 from nyima.testing import HashEmbedder
 
@@ -38,9 +38,9 @@ def test_each_module_wants_its_own_framework_only() -> None:
         "        if name.split('.')[0] in {'langgraph','langchain_core','llama_index','agents','pydantic_ai','anthropic'}:\n"
         "            raise ModuleNotFoundError(name, name=name)\n"
         "sys.meta_path.insert(0, Block())\n"
-        "import nyima.interfaces.frameworks\n"
-        "import nyima.interfaces.frameworks.open_webui, nyima.interfaces.frameworks.openai_agents\n"
-        "try:\n    import nyima.interfaces.frameworks.langgraph\nexcept ModuleNotFoundError as e: print(e.name)\n"
+        "import nyima.frameworks\n"
+        "import nyima.frameworks.open_webui, nyima.frameworks.openai_agents\n"
+        "try:\n    import nyima.frameworks.langgraph\nexcept ModuleNotFoundError as e: print(e.name)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().startswith("langgraph")
@@ -51,7 +51,7 @@ def test_langgraph_store(db: Path) -> None:
     pytest.importorskip("langgraph.store.base")
     from langgraph.store.base import GetOp, PutOp
 
-    from nyima.interfaces.frameworks.langgraph import NyimaStore
+    from nyima.frameworks.langgraph import NyimaStore
 
     store = NyimaStore(opening(db))
     place = ("memories", "karen")
@@ -99,7 +99,7 @@ def test_langchain_history(opened: Synchronous) -> None:
     from langchain_core.runnables import RunnableLambda
     from langchain_core.runnables.history import RunnableWithMessageHistory
 
-    from nyima.interfaces.frameworks.langchain import NyimaHistory
+    from nyima.frameworks.langchain import NyimaHistory
 
     chain = RunnableWithMessageHistory(
         RunnableLambda(lambda messages: AIMessage(f"I heard {len(messages)} messages.")),
@@ -126,7 +126,7 @@ def test_langgraph_search_looks_in_its_namespace_however_much_is_elsewhere(db: P
     pytest.importorskip("langgraph.store.base")
     from langgraph.store.base import PutOp
 
-    from nyima.interfaces.frameworks.langgraph import NyimaStore
+    from nyima.frameworks.langgraph import NyimaStore
 
     store = NyimaStore(opening(db))
     same = {"text": "Likes green tea in the morning"}
@@ -149,7 +149,7 @@ async def test_llamaindex_block(db: Path) -> None:
     from llama_index.core.base.llms.types import ChatMessage
     from llama_index.core.memory import Memory as IndexMemory
 
-    from nyima.interfaces.frameworks.llamaindex import NyimaBlock
+    from nyima.frameworks.llamaindex import NyimaBlock
 
     opened = await asyncio.to_thread(lambda: opening(db).sync)
     block = NyimaBlock(memory=opened)
@@ -171,8 +171,8 @@ async def test_openai_agents_session(db: Path) -> None:
     from agents import Agent, Runner, set_tracing_disabled
     from agents.memory import Session
 
-    from nyima.adapters.openai_chat import Endpoint
-    from nyima.interfaces.frameworks.openai_agents import NyimaSession
+    from nyima.models.openai import Endpoint
+    from nyima.frameworks.openai_agents import NyimaSession
     from nyima.testing.upstream import StubUpstream, serving
 
     set_tracing_disabled(True)
@@ -212,7 +212,7 @@ async def test_pydantic_ai_capability(db: Path) -> None:
     from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
     from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-    from nyima.interfaces.frameworks.pydantic_ai import NyimaMemory
+    from nyima.frameworks.pydantic_ai import NyimaMemory
 
     seen: list[str] = []
 
@@ -241,7 +241,7 @@ async def test_anthropic_memory_tool(db: Path) -> None:
     pytest.importorskip("anthropic")
     from anthropic.lib.tools import ToolError
 
-    from nyima.interfaces.frameworks.anthropic_memory import NyimaMemoryTool
+    from nyima.frameworks.anthropic_memory import NyimaMemoryTool
 
     opened = await asyncio.to_thread(lambda: opening(db).sync)
     tool = NyimaMemoryTool(opened)
@@ -292,7 +292,7 @@ async def test_anthropic_memory_tool(db: Path) -> None:
 async def test_open_webui_filter(tmp_path: Path) -> None:
     pytest.importorskip("fastapi")
     from interfaces.server.conftest import desk_at
-    from nyima.interfaces.frameworks.open_webui import Filter
+    from nyima.frameworks.open_webui import Filter
 
     with desk_at(tmp_path) as desk:
         filter = Filter()

@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from nyima.adapters.openai_chat import Endpoint, OpenAIChat
+from nyima.models.openai import Endpoint, OpenAIChat
 from nyima.domain.conversation import Scope, Turn
 from nyima.domain.memory import MemoryRecord
 from nyima.memory import Memory
@@ -24,10 +24,10 @@ from nyima.testing.upstream import StubUpstream, serving
 
 pytest.importorskip("fastapi", reason="the extra server is not installed")
 
-from nyima.interfaces.server.application import Serving, application
-from nyima.interfaces.server.keys import KeyRing
-from nyima.interfaces.server.listening import SETTINGS
-from nyima.opening import parts_for
+from nyima.server.application import Serving, application
+from nyima.server.access.keys import KeyRing
+from nyima.server.uvicorn_settings import SETTINGS
+from nyima.app.opening import parts_for
 
 NOTES = "\n<nyima-notes>\nremember: yes\n{facts}\n</nyima-notes>"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from nyima.interfaces.cli.serve import _bound
-from nyima.interfaces.server.listening import Timed
+from nyima.cli.serve import _bound
+from nyima.server.uvicorn_settings import Timed
 from nyima.testing.upstream import StubUpstream
 
 from .conftest import Desk, desk_at

@@ -11,7 +11,7 @@ from typing import Any
 import openai
 import pytest
 
-from nyima.interfaces.server.notetakers import Notetakers
+from nyima.server.proxy.note_support import Notetakers
 from nyima.testing.upstream import StubUpstream
 
 from .conftest import NOTES, Desk, chunks, desk_at, said

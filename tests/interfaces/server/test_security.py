@@ -18,11 +18,11 @@ from fastapi.routing import APIRoute
 
 from nyima.domain.conversation import Scope
 from nyima.errors import ConfigError, InputError, NotFound
-from nyima.interfaces.server.audit import AuditFile
-from nyima.interfaces.server.guard import JsonLines
-from nyima.interfaces.server.keys import KeyRing
-from nyima.interfaces.server.limits import Limits
-from nyima.interfaces.server.problems import Problem
+from nyima.server.audit import AuditFile
+from nyima.server.access.guard import JsonLines
+from nyima.server.access.keys import KeyRing
+from nyima.server.access.limits import Limits
+from nyima.server.problems import Problem
 from nyima.testing.upstream import StubUpstream
 
 from .conftest import NOTES, Desk, desk_at
@@ -98,7 +98,7 @@ def test_a_key_has_so_many_requests_and_tokens() -> None:
     limits = Limits(lambda: now[0])
     ring = KeyRing(Path("/nonexistent/keys.json"))
     assert ring.all() == []
-    from nyima.interfaces.server.keys import Key
+    from nyima.server.access.keys import Key
 
     key = Key("1", "x", "", "local", "me", ("read",), "", requests=60, tokens=100)
     for _ in range(60):

@@ -1,0 +1,54 @@
+"""The command line: ``nyima``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nyima import __version__
+from nyima.cli import evaluate, training
+from nyima.cli import care
+from nyima.cli import chat
+from nyima.cli import documents
+from nyima.cli import graph
+from nyima.cli import memories
+from nyima.cli import serve
+from nyima.cli import services
+from nyima.cli import transfer
+from nyima.cli import voice
+from nyima.cli import why
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    name="nyima",
+    help="A personal memory that you own, for any LLM assistant.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"nyima {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """A personal memory that you own, for any LLM assistant."""
+
+
+for part in (chat, voice, memories, why, documents, graph, services, serve, transfer, care, training, evaluate):
+    part.add_to(app)
+
+
+def run() -> None:
+    """The entry point of the ``nyima`` program."""
+    app()

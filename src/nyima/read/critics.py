@@ -1,0 +1,54 @@
+"""Critics: does a draft agree with what it may rest on (Wang et al. 2024, section 4.3)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nyima.domain.conversation import Scope
+from nyima.domain.evidence import Evidence
+from nyima.domain.ports import PairScorer
+from nyima.read.calls import Caller
+from nyima.errors import ModelGarbled
+from nyima.language.words import cut_tokens
+from nyima.prompts.prompt import AGREES, AgreesIn
+
+__all__ = ["ModelCritic", "NliCritic"]
+
+_WORTH = {"yes": 1.0, "unclear": 0.5, "no": 0.0}
+
+
+@dataclass(frozen=True, slots=True)
+class NliCritic:
+    """A cross-encoder that was fine-tuned on (grounding, reply) pairs."""
+
+    scorer: PairScorer
+
+    async def consistency(self, scope: Scope, evidence: Sequence[Evidence], draft: str) -> list[float]:
+        """The probability that the draft rests on each piece."""
+        del scope
+        return await self.scorer.score([(e.text, draft) for e in evidence]) if evidence else []
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCritic:
+    """A prompted chat model, a call a piece: yes 1, unclear 0.5, no 0."""
+
+    caller: Caller
+    size: int = 90
+
+    async def consistency(self, scope: Scope, evidence: Sequence[Evidence], draft: str) -> list[float]:
+        """What the model says of each piece; what cannot be read is unclear."""
+
+        async def one(piece: Evidence) -> float:
+            try:
+                out, _ = await self.caller.ask(
+                    scope, AGREES, AgreesIn(cut_tokens(piece.text, self.size), cut_tokens(draft, 200))
+                )
+            except ModelGarbled:
+                await self.caller.fallback(scope, AGREES.version)
+                return _WORTH["unclear"]
+            return _WORTH[out.agrees]
+
+        return list(await asyncio.gather(*(one(piece) for piece in evidence)))

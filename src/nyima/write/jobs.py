@@ -1,0 +1,261 @@
+"""The write path: the journal first, then jobs, then writers, then derived vectors."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from nyima.domain.changes import Delta, merge
+from nyima.domain.conversation import Role, Scope, Session, Turn
+from nyima.domain.evidence import Notes
+from nyima.domain.ports import LAPSED, Clock, Embedder, Event, Job, Store, follow_up
+from nyima.domain.roles import Writer
+from nyima.change.cascade import Cascade
+from nyima.read.recall import index_pending
+from nyima.app.recipes import Recipe, recipe_named
+from nyima.write.desk import notes_event
+from nyima.mechanisms.history import episodes
+from nyima.change.undo import UNDONE
+from nyima.errors import Conflict, LostLease, ModelError, NotFound, NyimaError, StoreError
+from nyima.language.facts import proposals
+from nyima.language.intent import first_person, worth_keeping
+from nyima.language.words import own_words, words
+
+__all__ = ["MODEL_FREE", "SESSION_WRITERS", "Ingest", "Progress", "settled", "turn_id"]
+
+SESSION_WRITERS = ("summary", "recursive", "profile", "memorybank", "memochat")
+MODEL_FREE = ("graph", "mend")
+"""The kinds of jobs that need no chat model."""
+_LEASE_SECONDS = 60.0
+_MOST_ATTEMPTS = 5
+_MOST_UNREACHABLE = 20
+_OF_A_TURN = frozenset({"gate", "note", "graph"})
+_BACKOFF_SECONDS = (2.0, 15.0, 60.0, 300.0)
+_CONFLICT_SECONDS = 1.0
+_UNREACHABLE_SECONDS = 20.0
+
+Progress = Callable[[str, int], None]
+
+
+def turn_id(*parts: str) -> str:
+    """An id for a turn: from its source when there are parts, else a new one."""
+    if parts:
+        return "t-" + hashlib.sha256("\x1f".join(parts).encode("utf-8", "replace")).hexdigest()[:20]
+    return "t-" + uuid.uuid4().hex[:20]
+
+
+def _kind(job: Job) -> str:
+    return "gate" if job.kind == "note" else job.kind
+
+
+def settled(said: Turn, notes: Notes, quoted: Sequence[str] = ()) -> Notes:
+    """The notes with the decision corrected by what can be seen in the turn. A value that a
+    document or another source gave (``quoted``) is no fact about the user unless the user
+    speaks of themselves: to ask about it is not to say it."""
+    if quoted and not first_person(said.text):
+        there = {word for text in quoted for word in words(text)}
+        notes = replace(notes, facts=tuple((k, v) for k, v in notes.facts if not set(words(v)) <= there))
+    own = own_words(said.text)
+    supported = len(proposals(notes.facts, said.id, own, ""))
+    return replace(notes, remember=worth_keeping(own, notes.remember, supported))
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    """Takes turns in and works off what they owe."""
+
+    store: Store
+    clock: Clock
+    writers: Callable[[str, str], Writer]
+    embedder: Embedder | None = None
+    silence: timedelta = timedelta(hours=1)
+    renew_seconds: float = 20.0
+
+    async def hear(
+        self,
+        scope: Scope,
+        session: Session,
+        turns: Sequence[Turn],
+        recipe: Recipe,
+        *,
+        owed: Sequence[str] = (*MODEL_FREE, "gate"),
+        extra: Delta | None = None,
+    ) -> list[Turn]:
+        """Make turns durable, with their episodes and the jobs of the recipe's writers for
+        each user turn, of the kinds that are ``owed``."""
+        jobs = [j for turn in turns if turn.role is Role.USER for j in self._jobs(turn, recipe) if _kind(j) in owed]
+        delta = episodes(turns, self.clock.now()) if "history" in recipe.writers else Delta()
+        return await self.store.append(scope, session, turns, delta=merge((extra or Delta(), delta)), jobs=jobs)
+
+    def _jobs(self, turn: Turn, recipe: Recipe) -> list[Job]:
+        if not turn.text.strip():
+            return []
+        reads = {"graph", "memories"} & set(recipe.writers)
+        jobs = [follow_up("graph", turn.id, recipe.name)] if reads else []
+        if recipe.gate != "off":
+            jobs.append(follow_up("note" if recipe.gate == "all" else "gate", turn.id, recipe.name))
+        return jobs
+
+    async def answered(
+        self, scope: Scope, session: Session, said: Turn, reply: Turn, notes: Notes, recipe: Recipe, trace: Event | None
+    ) -> None:
+        """Store a reply with its notes; closes the job that was opened with the user's
+        turn, unless the notes are missing, when it stays for the worker."""
+        events = [trace] if trace else []
+        jobs: list[Job] = []
+        close = None
+        if recipe.takes_notes and notes.complete:
+            body: dict[str, object] = {
+                "remember": notes.remember,
+                "facts": [list(f) for f in notes.facts],
+                "by": "reply",
+            }
+            events.append(notes_event(said, body, self.clock))
+            close = f"gate-{said.id}"
+            if notes.remember and "conditional" in recipe.writers:
+                jobs.append(follow_up("note", said.id, recipe.name))
+            if notes.facts and "graph" in recipe.writers:
+                jobs.append(follow_up("graph", said.id, recipe.name, "-noted"))
+        delta = episodes([reply], self.clock.now()) if "history" in recipe.writers else Delta()
+        with contextlib.suppress(NotFound):  # the user's turn was erased while the reply came
+            await self.store.append(scope, session, [reply], delta=delta, jobs=jobs, events=events, close=close)
+
+    async def end(self, scope: Scope, session: Session, recipe: Recipe, *, owed: bool = True) -> Session:
+        """End a session; when ``owed``, its writers become jobs. Ending twice changes
+        nothing."""
+        if session.ended is not None:
+            return session
+        turns = await self.store.turns(scope, session=session.id)
+        ended = replace(session, ended=turns[-1].at if turns else self.clock.now())
+        spoken = any(t.role is Role.USER and t.text.strip() for t in turns)
+        names = [w for w in SESSION_WRITERS if w in recipe.writers] if spoken and owed else []
+        await self.store.put_session(scope, ended, [follow_up(name, session.id, recipe.name) for name in names])
+        return ended
+
+    async def end_silent(self, scope: Scope, recipe: Recipe, *, keep: str | None = None) -> int:
+        """End the sessions whose last turn is older than the silence; how many."""
+        count = 0
+        for session in await self.store.sessions(scope):
+            if session.ended is not None or session.id == keep:
+                continue
+            turns = await self.store.turns(scope, session=session.id)
+            last = turns[-1].at if turns else session.started
+            if self.clock.now() - last >= self.silence:
+                await self.end(scope, session, recipe)
+                count += 1
+        return count
+
+    async def work(self, scope: Scope, worker: str, kinds: Sequence[str] = ()) -> Job | None:
+        """Do one job (of these kinds) that is due. A job that fails, or kills its worker, is put back
+        with backoff, then parked; the error stays with it. While the work runs the lease is
+        renewed. Returns the job, None when none was due."""
+        job = await self.store.lease(scope, worker, self.clock.now(), _LEASE_SECONDS, kinds)
+        if job is None:
+            return None
+        if job.attempts > _MOST_ATTEMPTS and job.error == LAPSED:
+            await self.store.settle(scope, job, retry_at=None, error=f"{LAPSED}, {job.attempts - 1} times")
+            return job
+        renewing = asyncio.get_running_loop().create_task(self._renew(scope, job))
+        try:
+            await self._do(scope, job)
+        except LostLease:
+            pass  # another worker has it, or has done it: what was made here is dropped
+        except NotFound:
+            # What the job was about was erased: nothing is owed any more.
+            with contextlib.suppress(NotFound, LostLease):
+                await self.store.commit(scope, Delta(), close=job.id, holder=job.holder)
+        except asyncio.CancelledError:
+            await self._put_back(scope, job, self.clock.now(), "")
+            raise
+        except Conflict as error:  # others wrote at the same time: nothing is wrong with the job
+            await self._put_back(scope, job, self.clock.now() + timedelta(seconds=_CONFLICT_SECONDS), str(error))
+        except Exception as error:  # noqa: BLE001 - the job runner: any failure stays with its job
+            await self._failed(scope, job, error)
+        finally:
+            renewing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await renewing
+        return job
+
+    async def _renew(self, scope: Scope, job: Job) -> None:
+        """Hold the lease while the work runs, however long a model takes."""
+        while True:
+            await asyncio.sleep(self.renew_seconds)
+            with contextlib.suppress(StoreError):  # the next try may succeed before the lease ends
+                if not await self.store.renew(scope, job, self.clock.now(), _LEASE_SECONDS):
+                    return
+
+    async def _put_back(self, scope: Scope, job: Job, retry: datetime, error: str) -> None:
+        """Put a job back without counting the attempt."""
+        await self.store.settle(scope, replace(job, attempts=job.attempts - 1), retry_at=retry, error=error[:500])
+
+    async def _failed(self, scope: Scope, job: Job, error: Exception) -> None:
+        text = str(error) if isinstance(error, NyimaError) else f"{type(error).__name__}: {error}"
+        now = self.clock.now()
+        if isinstance(error, ModelError) and job.attempts < _MOST_UNREACHABLE:
+            retry = now + timedelta(seconds=_UNREACHABLE_SECONDS * job.attempts)
+        elif job.attempts < _MOST_ATTEMPTS:
+            retry = now + timedelta(seconds=_BACKOFF_SECONDS[min(job.attempts, len(_BACKOFF_SECONDS)) - 1])
+        else:
+            retry = None
+        await self.store.settle(scope, job, retry_at=retry, error=text[:500])
+
+    async def _do(self, scope: Scope, job: Job) -> None:
+        if job.kind in _OF_A_TURN and await self.store.events(scope, UNDONE, ref=job.subject, limit=1):
+            # The user took back what was noted of it.
+            await self.store.commit(scope, Delta(), close=job.id, holder=job.holder)
+            return
+        for attempt in range(5):
+            written = await self.writers(job.kind, job.recipe).write(scope, job)
+            try:
+                written = await Cascade(self.store, self.clock, recipe_named(job.recipe)).follow(scope, written)
+                await self.store.commit(
+                    scope,
+                    written.delta,
+                    expect=written.expect,
+                    jobs=written.jobs,
+                    events=written.events,
+                    close=job.id,
+                    holder=job.holder,
+                )
+            except Conflict:
+                if attempt == 4:
+                    raise
+            else:
+                return
+
+    async def drain(
+        self,
+        scope: Scope,
+        worker: str,
+        progress: Progress | None = None,
+        kinds: Sequence[str] = (),
+        *,
+        vectors: bool = True,
+    ) -> Mapping[str, int]:
+        """Work until no job (of these kinds) is due, then make the missing ``vectors``. Returns how
+        many jobs were done, are waiting for a retry, and are parked."""
+        done = 0
+        while True:
+            if progress is not None:
+                due = await self.store.jobs(scope, ("queued", "leased"))
+                progress(due[0].kind if due else "", len(due))
+            job = await self.work(scope, worker, kinds)
+            if job is None:
+                break
+            done += 1
+        if vectors:
+            with contextlib.suppress(ModelError):  # they are derived: the next recall tries again, and says so
+                await self.index(scope)
+        left = await self.store.jobs(scope, ("queued", "leased", "parked"))
+        parked = sum(job.state == "parked" for job in left)
+        return {"done": done, "waiting": len(left) - parked, "parked": parked}
+
+    async def index(self, scope: Scope) -> int:
+        """Make the vectors that are missing."""
+        return 0 if self.embedder is None else await index_pending(self.store, self.embedder, scope)

@@ -45,8 +45,8 @@ asyncio.run(main())
 
 async def state(path: Path) -> tuple[set[str], set[str], set[str], str]:
     """Turns, open records, jobs that are done, and SQLite's integrity check."""
-    from nyima.stores.sqlite.store import SqliteStore
     from nyima.domain.ports import RecordFilter
+    from nyima.stores.sqlite.store import SqliteStore
     from nyima.testing.contract import ME
 
     store = SqliteStore(path)

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from nyima import Assistant
 from nyima.domain.conversation import Origin, Role, Session, Turn
-from nyima.write.jobs import turn_id
 from nyima.language.facts import proposals
 from nyima.language.intent import worth_keeping
+from nyima.write.jobs import turn_id
 
 CASES = Path(__file__).parents[1] / "tests" / "judged" / "notes_cases.jsonl"
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nyima.app.find import Settings, load_settings
+    from nyima.app.recipes import RECIPES
     from nyima.assistant import Assistant
-    from nyima.sync import Opening, Synchronous
+    from nyima.change.cascade import Receipt
     from nyima.domain.changes import Add, Delta, Erase, Retire, Revise, merge
     from nyima.domain.conversation import Origin, Role, Scope, Session, Turn
     from nyima.domain.evidence import (
@@ -46,12 +47,12 @@ if TYPE_CHECKING:
         Relation,
         Summary,
     )
-    from nyima.change.cascade import Receipt
-    from nyima.app.recipes import RECIPES, Recipe
-    from nyima.read.sources import Source
+    from nyima.domain.recipe import Recipe
     from nyima.errors import NyimaError
     from nyima.mechanisms.by_hand import Link
     from nyima.memory import Explanation, Memory, Remembered, Said
+    from nyima.read.sources import Source
+    from nyima.sync import Opening, Synchronous
 
 __version__ = "0.1.0"
 
@@ -69,7 +70,8 @@ _HOME = {
         "Provenance", "Relation", "Summary",
     ),
     "nyima.change.cascade": ("Receipt",),
-    "nyima.app.recipes": ("RECIPES", "Recipe"),
+    "nyima.app.recipes": ("RECIPES",),
+    "nyima.domain.recipe": ("Recipe",),
     "nyima.read.sources": ("Source",),
     "nyima.errors": ("NyimaError",),
     "nyima.mechanisms.by_hand": ("Link",),

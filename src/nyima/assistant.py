@@ -11,25 +11,26 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from nyima.sync import Opening
+from nyima.app.opening import parts_for, read_shots
+from nyima.app.recipes import recipe_named
+from nyima.app.telemetry import span
+from nyima.app.tools import Tool, load_tools
+from nyima.change.cascade import Receipt
 from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
 from nyima.domain.evidence import Answer, Budget, Notes, Query, Recall
 from nyima.domain.ports import ChatModel, Clock, Embedder, Message
-from nyima.change.cascade import Receipt
-from nyima.write.jobs import turn_id
-from nyima.read.prompting import Known, PromptBuilder, Shot
-from nyima.app.recipes import Recipe, recipe_named
-from nyima.read.sources import Source
-from nyima.write.desk import notes_of
+from nyima.domain.recipe import Recipe
 from nyima.errors import InputError, NoModel, NotFound
 from nyima.language.intent import is_goodbye
 from nyima.memory import Explanation, Memory, Said
-from nyima.app.opening import parts_for, read_shots
 from nyima.prompts.prompt import sections
-from nyima.replying import Draft, Replies, concluded, known_of, recalled
-from nyima.app.telemetry import span
-from nyima.app.tools import Tool, load_tools
+from nyima.read.prompting import Known, PromptBuilder, Shot
+from nyima.read.sources import Source
 from nyima.read.trace import trace_event
+from nyima.replying import Draft, Replies, concluded, known_of, recalled
+from nyima.sync import Opening
+from nyima.write.desk import notes_of
+from nyima.write.jobs import turn_id
 
 __all__ = ["Assistant", "ModelOf"]
 

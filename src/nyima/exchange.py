@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from nyima.app.telemetry import span
 from nyima.domain.changes import Delta, Erase
 from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
 from nyima.domain.evidence import Answer, Query, Recall, Usage
 from nyima.domain.ports import RecordFilter
-from nyima.write.jobs import turn_id
-from nyima.read.prompting import Known, PromptBuilder, quoted
 from nyima.errors import InputError
 from nyima.memory import Memory
 from nyima.prompts.notes import ReplyStream
 from nyima.prompts.prompt import fill, sections
+from nyima.read.prompting import Known, PromptBuilder, quoted
 from nyima.replying import Draft, concluded, known_of, recalled
-from nyima.app.telemetry import span
+from nyima.write.jobs import turn_id
 
 __all__ = ["Asked", "Exchange"]
 

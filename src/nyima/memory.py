@@ -10,7 +10,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nyima.sync import Opening
+from nyima.app.opening import parts_for
+from nyima.app.parts import Parts
+from nyima.app.sources_file import checked
+from nyima.app.telemetry import span
+from nyima.change.cascade import Cascade, Forgetting, Receipt
+from nyima.change.undo import LoggedChange, log_of, noted_again, taken_back, withdrawn
 from nyima.domain.changes import Add, Delta, merge
 from nyima.domain.conversation import Origin, Role, Session, Turn, as_utc, clean_text
 from nyima.domain.evidence import Budget, Evidence, Query, Recall
@@ -24,22 +29,17 @@ from nyima.domain.memory import (
     profile_of,
 )
 from nyima.domain.ports import ChatModel, Clock, Embedder, Event, RecordFilter
-from nyima.change.cascade import Cascade, Forgetting, Receipt
-from nyima.write.jobs import MODEL_FREE, Ingest, Progress, turn_id
-from nyima.app.recipes import Recipe, SourceSpec
-from nyima.read.sources import Source
-from nyima.write.desk import Desk
-from nyima.mechanisms.conditional import passive_note
-from nyima.change.undo import LoggedChange, log_of, noted_again, taken_back, withdrawn
+from nyima.domain.recipe import Recipe, SourceSpec
 from nyima.errors import InputError, ModelError, NotFound, StoreFull, StoreReadOnly
-from nyima.mechanisms.by_hand import Hand, Link
 from nyima.language.english.mentions import stems
 from nyima.language.words import content_words, fold
-from nyima.app.opening import parts_for
-from nyima.app.sources_file import checked
-from nyima.app.parts import Parts
-from nyima.app.telemetry import span
+from nyima.mechanisms.by_hand import Hand, Link
+from nyima.mechanisms.conditional import passive_note
+from nyima.read.sources import Source
 from nyima.read.trace import trace_event
+from nyima.sync import Opening
+from nyima.write.desk import Desk
+from nyima.write.jobs import MODEL_FREE, Ingest, Progress, turn_id
 
 __all__ = ["Explanation", "Memory", "Remembered", "Said"]
 

@@ -10,26 +10,26 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from nyima.app.parts import Parts
+from nyima.app.telemetry import span
+from nyima.app.tools import Tool, use_tool
 from nyima.domain.conversation import Origin, Session, Turn
 from nyima.domain.evidence import Answer, Evidence, Notes, Query, Recall, Usage
 from nyima.domain.memory import ProfileFact
 from nyima.domain.ports import Completion, Lines, Message
-from nyima.write.jobs import settled
-from nyima.read.prompting import GRAMMAR, Known, reply_schema
-from nyima.read.prompting import shown as shown_evidence
-from nyima.app.recipes import Recipe
-from nyima.write.desk import Desk
-from nyima.mechanisms.summaries import standing
+from nyima.domain.recipe import Recipe
 from nyima.errors import ModelError, ModelGarbled, StoreFull, StoreReadOnly
 from nyima.language.intent import is_goodbye
-from nyima.memory import Memory
-from nyima.app.parts import Parts
 from nyima.mechanisms.pins import pinned
+from nyima.mechanisms.summaries import standing
+from nyima.memory import Memory
 from nyima.prompts.notes import ReplyStream
 from nyima.prompts.prompt import version
-from nyima.app.telemetry import span
-from nyima.app.tools import Tool, use_tool
+from nyima.read.prompting import GRAMMAR, Known, reply_schema
+from nyima.read.prompting import shown as shown_evidence
 from nyima.read.trace import trace_event
+from nyima.write.desk import Desk
+from nyima.write.jobs import settled
 
 __all__ = ["Draft", "Replies", "concluded", "known_of", "recalled"]
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from nyima.models.speech import FRAME, RATE, Detector, Ears, Mouth, Sound, as_wav, read_wav, resampled
 from nyima.assistant import Assistant
 from nyima.domain.memory import Entity
 from nyima.errors import InputError, ModelError, NyimaError, PackError
 from nyima.language.intent import is_goodbye
+from nyima.models.speech import FRAME, RATE, Detector, Ears, Mouth, Sound, as_wav, read_wav, resampled
 
 __all__ = ["Air", "DeviceAir", "Spoken", "WavAir", "converse", "greet", "sentences", "utterances"]
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from nyima.models.local import LocalChat
 from nyima.domain.ports import Completion
+from nyima.models.local import LocalChat
 
 
 class Slots:

@@ -9,8 +9,8 @@ import pytest
 
 from nyima import Memory, Source
 from nyima.app.mcp_source import mcp_function
-from nyima.errors import ConfigError
 from nyima.app.sources_file import Declared
+from nyima.errors import ConfigError
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 

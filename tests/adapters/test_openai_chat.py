@@ -6,10 +6,10 @@ import struct
 
 import pytest
 
-from nyima.models.embed import OpenAIEmbedder
-from nyima.models.openai import Endpoint, OpenAIChat
 from nyima.domain.ports import Completion, Message
 from nyima.errors import ModelError, ModelRefused, ModelUnreachable
+from nyima.models.embed import OpenAIEmbedder
+from nyima.models.openai import Endpoint, OpenAIChat
 from support import openai_server
 
 ASK = [Message("system", "be brief"), Message("user", "hello")]

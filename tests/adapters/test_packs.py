@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from nyima.errors import NotFound, PackError
 from nyima.models import packs as module
 from nyima.models.packs import Pack, PackFile, PackShelf, packs
-from nyima.errors import NotFound, PackError
 
 PARTS = [b"first part " * 1000, b"second part " * 1000]
 CONTENT = b"".join(PARTS)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from nyima.stores.sqlite.store import SqliteStore
-from nyima.stores.sqlite.files import translated
 from nyima.domain.changes import Add, Delta
 from nyima.errors import ForeignStore, NewerStore, StoreError, StoreFull, StoreLocked, StoreReadOnly
+from nyima.stores.sqlite.files import translated
+from nyima.stores.sqlite.store import SqliteStore
 from nyima.testing.contract import ME, SESSION, note, turn
 
 

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from nyima import Assistant
-from nyima.models.embed import OnnxEmbedder
-from nyima.models.local import LocalChat
 from nyima.app.find import find_embedder, load_settings, shelf
 from nyima.domain.ports import Completion, Message
 from nyima.errors import PackError
 from nyima.memory import Memory, Said
+from nyima.models.embed import OnnxEmbedder
+from nyima.models.local import LocalChat
 from nyima.testing import FixedClock
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group(name="local-model")]

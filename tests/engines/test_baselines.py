@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nyima.app.recipes import RECIPES, recipe_named
 from nyima.domain.conversation import Role
 from nyima.domain.memory import Summary
 from nyima.domain.ports import RecordFilter
-from nyima.app.recipes import RECIPES, recipe_named
-from nyima_lab.baselines.sessions import retention
 from nyima.errors import ConfigError, InputError, NotFound
 from nyima.memory import Said
 from nyima.testing import FixedClock, ScriptedModel
+from nyima_lab.baselines.sessions import retention
 from support import answer, companion
 
 TALK = (Said("My parrot Coco is ill."), Said("I am sorry. What is wrong?", Role.ASSISTANT), Said("I also booked Rome."))

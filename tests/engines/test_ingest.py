@@ -11,11 +11,11 @@ from nyima.domain.changes import Delta
 from nyima.domain.conversation import Role, Session
 from nyima.domain.ports import Job, Vector
 from nyima.domain.roles import Writer, Written
-from nyima.write.jobs import Ingest
 from nyima.errors import Conflict
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock, HashEmbedder, MemoryStore
 from nyima.testing.contract import ME, T0, turn
+from nyima.write.jobs import Ingest
 
 OWED = Job("gate-t1", "gate", "t1")
 

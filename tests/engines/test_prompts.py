@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from nyima.app.recipes import RECIPES
 from nyima.domain.conversation import Role, Turn
 from nyima.domain.evidence import Evidence, Notes
 from nyima.domain.memory import Interval, Profile, ProfileFact, Provenance
-from nyima.read.prompting import GRAMMAR, Known, PromptBuilder, Shot, quoted, reply_schema
-from nyima.app.recipes import RECIPES
 from nyima.errors import ConfigError, ModelGarbled
 from nyima.language.words import tokens
 from nyima.prompts import prompt as prompts
 from nyima.prompts.prompt import FoldIn, GateIn, MergeIn, NoteIn, Prompt, ReflectIn, SummaryIn
+from nyima.read.prompting import GRAMMAR, Known, PromptBuilder, Shot, quoted, reply_schema
 from nyima.testing.contract import T0, note
 
 SNAPSHOTS = Path(__file__).with_name("snapshots")

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from nyima.domain.evidence import Budget, Evidence
 from nyima.domain.memory import Interval
 from nyima.domain.ports import Hit
-from nyima.read.ranking import Weights, coverage, deduplicate, fuse, reciprocal, select, spread
+from nyima.domain.recipe import Weights
 from nyima.language.periods import period_of
 from nyima.language.words import tokens
+from nyima.read.ranking import coverage, deduplicate, fuse, reciprocal, select, spread
 from nyima.testing.contract import T0, note
 
 

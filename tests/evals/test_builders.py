@@ -9,13 +9,13 @@ import pytest
 
 from nyima.domain.conversation import Role
 from nyima.errors import ModelUnreachable
-from nyima_lab.measure.builders import Built, build, merge_pools
-from nyima_lab.measure.cases import Case, Gold, Question
-from nyima_lab.measure.replay import Calls, ReplayedModel
 from nyima.memory import Said
 from nyima.testing import ScriptedModel
 from nyima.testing.contract import T0
 from nyima.testing.doubles import Request
+from nyima_lab.measure.builders import Built, build, merge_pools
+from nyima_lab.measure.cases import Case, Gold, Question
+from nyima_lab.measure.replay import Calls, ReplayedModel
 
 TURNS = (
     Said("I bake rye bread on Sundays.", Role.USER, T0, id="1:0"),

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from nyima.errors import ConfigError, InputError
+from nyima.testing import ScriptedModel
+from nyima.testing.doubles import Request
 from nyima_lab.measure.judges import JUDGES, error_rate, judge_rows
 from nyima_lab.measure.sheets import (
     agreement,
@@ -21,8 +23,6 @@ from nyima_lab.measure.sheets import (
     write_reply_sheet,
 )
 from nyima_lab.measure.tables import Prices, scores_of, table
-from nyima.testing import ScriptedModel
-from nyima.testing.doubles import Request
 
 
 def row(recipe: str, reply: str, question: str = "0", **more: Any) -> dict[str, Any]:

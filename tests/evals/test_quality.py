@@ -10,13 +10,13 @@ import pytest
 from nyima.domain.conversation import Role
 from nyima.domain.memory import Interval, ProfileFact, Provenance
 from nyima.errors import InputError, ModelError, ModelUnreachable
-from nyima_lab.measure.cases import Case, Gold
-from nyima_lab.measure.quality import gate_quality, memory_quality
-from nyima_lab.measure.streams import change_quality, make_stream, stream_rates
 from nyima.memory import Said
 from nyima.testing import HashEmbedder, ScriptedModel
 from nyima.testing.contract import T0, note
 from nyima.testing.doubles import Request
+from nyima_lab.measure.cases import Case, Gold
+from nyima_lab.measure.quality import gate_quality, memory_quality
+from nyima_lab.measure.streams import change_quality, make_stream, stream_rates
 
 
 def talk(name: str) -> Case:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from nyima.errors import InputError
-from nyima_lab.measure.plot import plot_retrieval
-from nyima_lab.readers import read_cases
-from nyima_lab.measure.retrieval import run_retrieval
 from nyima.testing import HashEmbedder
+from nyima_lab.measure.plot import plot_retrieval
+from nyima_lab.measure.retrieval import run_retrieval
+from nyima_lab.readers import read_cases
 
 TALK = [
     "I adopted a grey parrot",

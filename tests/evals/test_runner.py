@@ -11,16 +11,16 @@ import pytest
 
 from nyima.domain.conversation import Role
 from nyima.errors import InputError, ModelError, ModelUnreachable, StoreFull, StoreLocked
+from nyima.memory import Said
+from nyima.testing import HashEmbedder, ScriptedModel
+from nyima.testing.contract import T0
+from nyima.testing.doubles import Request
 from nyima_lab.measure.cases import Case, Gold, Question
 from nyima_lab.measure.replay import Calls, ReplayedModel
 from nyima_lab.measure.report import markdown, summarise, write_report
 from nyima_lab.measure.runner import Progress, Run, read_rows, run_cases
 from nyima_lab.measure.tables import Prices, differences, scores_of, table
 from nyima_lab.measure.tasks import TASKS, Choice, choose_cases, dataset_of
-from nyima.memory import Said
-from nyima.testing import HashEmbedder, ScriptedModel
-from nyima.testing.contract import T0
-from nyima.testing.doubles import Request
 from support import NOTE, answer
 
 CONFIG = {

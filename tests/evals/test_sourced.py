@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from nyima.errors import InputError
+from nyima.testing import HashEmbedder, ScriptedModel
 from nyima_lab.measure.bench import Bench, Equipment
 from nyima_lab.measure.english_set import english_samples
 from nyima_lab.measure.grounded import Piece, Sample, decision, parts_of, samples_of, some
 from nyima_lab.measure.injection import Attack, read_attacks, run_injection
 from nyima_lab.measure.planning import calibration, consistency_case, planning_scores
-from nyima_lab.readers import read_cases
 from nyima_lab.measure.sheets import save_sheet
 from nyima_lab.measure.source_sheets import read_source_sheets, write_source_sheet
 from nyima_lab.measure.sourced import Setup, run_planning, run_replies, run_retrieval
-from nyima.testing import HashEmbedder, ScriptedModel
+from nyima_lab.readers import read_cases
 from support import answer
 
 JUDGED = Path(__file__).parents[1] / "judged"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from nyima.errors import InputError
+from nyima.testing import HashEmbedder, ScriptedModel
 from nyima_lab.measure.cascades import read_cascades, run_cascades
 from nyima_lab.measure.stats import t_test
 from nyima_lab.measure.weeks import make_life, run_weeks
-from nyima.testing import HashEmbedder, ScriptedModel
 
 JUDGED = Path(__file__).parents[1] / "judged"
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from nyima.errors import InputError
 from nyima.cli.main import app
+from nyima.errors import InputError
 from support import openai_server
 
 TURNS = [{"role": "user", "text": "I own a parrot called Coco."}, {"role": "assistant", "text": "How nice!"}]
@@ -108,7 +108,7 @@ def test_a_run_without_out_goes_on_in_the_folder_that_it_began(cases: Path, monk
 
 def test_other_data_persona_or_examples_begin_another_run(cases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from nyima.app.find import load_settings
-    from nyima.cli.evaluate_runs import fingerprint
+    from nyima_lab.commands.evaluate_runs import fingerprint
 
     first = fingerprint(cases, load_settings())
     assert fingerprint(cases, load_settings()) == first

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from nyima.domain.conversation import Origin, Role
 from nyima.errors import InputError
-from nyima.transfer.importers import read_conversations
 from nyima.memory import Memory
+from nyima.transfer.importers import read_conversations
 
 
 def node(

@@ -19,8 +19,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from nyima.server.mcp import mcp_server, one_memory
 from nyima.memory import Memory
+from nyima.server.mcp import mcp_server, one_memory
 
 from .server.conftest import Desk, desk  # noqa: F401 - a fixture
 

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nyima.models.speech import FRAME, RATE, EspeakMouth, Sound, as_wav, read_wav, resampled
 from nyima.errors import InputError, ModelRefused, ModelUnreachable, PackError
-from nyima.voice import Spoken, WavAir, converse, sentences, utterances
+from nyima.models.speech import FRAME, RATE, EspeakMouth, Sound, as_wav, read_wav, resampled
 from nyima.testing import ScriptedModel
+from nyima.voice import Spoken, WavAir, converse, sentences, utterances
 from support import answer, companion
 
 TONE = b"".join(struct.pack("<h", int(8_000 * math.sin(i / 5))) for i in range(FRAME))

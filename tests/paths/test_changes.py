@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from nyima.app.recipes import RECIPES
+from nyima.domain.memory import Note, ProfileFact
+from nyima.errors import InputError, NotFound
 from nyima.mechanisms.documents.parse import parse_document
 from nyima.mechanisms.documents.shelf import add_document, held_documents
-from nyima.domain.memory import Note, ProfileFact
-from nyima.app.recipes import RECIPES
-from nyima.errors import InputError, NotFound
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nyima.domain.memory import Entity, Relation
 from nyima.change.cascade import Cascade
+from nyima.domain.memory import Entity, Relation
 from nyima.memory import Memory, Said
 from nyima.services.reminders import upcoming
 from nyima.testing import FixedClock, HashEmbedder

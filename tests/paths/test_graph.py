@@ -13,8 +13,8 @@ from nyima.domain.evidence import Budget
 from nyima.domain.memory import Entity, Relation
 from nyima.domain.ports import Event
 from nyima.errors import InputError, NotFound
-from nyima.mechanisms.graph.look import entity_named, history_of, neighbourhood
 from nyima.mechanisms.by_hand import Link
+from nyima.mechanisms.graph.look import entity_named, history_of, neighbourhood
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from support import answer, companion

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from nyima import Assistant
-from nyima.stores.sqlite.store import SqliteStore
 from nyima.domain.conversation import Role
 from nyima.domain.ports import Event, RecordFilter
 from nyima.errors import ModelGarbled, ModelUnreachable, NotFound
 from nyima.memory import Memory, Said
+from nyima.stores.sqlite.store import SqliteStore
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from nyima.testing.contract import T0
 from support import NOTE, answer, companion

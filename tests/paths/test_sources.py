@@ -15,20 +15,20 @@ from pathlib import Path
 import pytest
 
 from nyima import Memory, Source
-from nyima.stores.sqlite.store import SqliteStore
-from nyima.mechanisms.documents.shelf import add_document, described_sources
+from nyima.app.recipes import RECIPES
 from nyima.domain.conversation import Scope
 from nyima.domain.documents import Document, Part
 from nyima.domain.evidence import Evidence, Query, Recall
 from nyima.domain.ports import RecordFilter
-from nyima.read.prompting import quoted
-from nyima.app.recipes import RECIPES
-from nyima.read.refine import Refiner
+from nyima.errors import ConfigError, ModelUnreachable, PackError
+from nyima.mechanisms.documents.shelf import add_document, described_sources
+from nyima.memory import Said
 from nyima.read.critics import NliCritic
 from nyima.read.judge import CrossEncoderJudge, RelevanceJudge
 from nyima.read.plan import RulePlanner, is_small_talk
-from nyima.errors import ConfigError, ModelUnreachable, PackError
-from nyima.memory import Said
+from nyima.read.prompting import quoted
+from nyima.read.refine import Refiner
+from nyima.stores.sqlite.store import SqliteStore
 from nyima.testing import FixedClock, ScriptedModel
 from nyima.testing.contract import T0, note
 from nyima.testing.doubles import Request

@@ -11,19 +11,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nyima.domain.conversation import Scope
+from nyima.domain.evidence import Evidence, Query
+from nyima.errors import ConfigError, InputError, PackError
 from nyima.models.embed import OnnxEmbedder
+from nyima.read.judge import TrainedJudge
+from nyima.read.plan import ClassifierPlanner
+from nyima.read.recall import QueryEmbedder
+from nyima.testing import HashEmbedder, ScriptedModel
+from nyima.testing.contract import T0, note
+from nyima_lab.measure.grounded import Piece, Sample
 from nyima_lab.models.focus import FocusModel
 from nyima_lab.models.pair_scorer import OnnxPairScorer, pair_types
 from nyima_lab.models.unified import Design, UnifiedModel, allowed
-from nyima.domain.conversation import Scope
-from nyima.domain.evidence import Evidence, Query
-from nyima.read.recall import QueryEmbedder
-from nyima.read.judge import TrainedJudge
-from nyima.read.plan import ClassifierPlanner
-from nyima.errors import ConfigError, InputError, PackError
-from nyima_lab.measure.grounded import Piece, Sample
-from nyima.testing import HashEmbedder, ScriptedModel
-from nyima.testing.contract import T0, note
 from nyima_lab.train.focus import train_focus
 from nyima_lab.train.labels import bm25_labels, encoder_labels, hard_labels, model_labels, planned_pieces
 from nyima_lab.train.loop import Schedule, batched, choose_device

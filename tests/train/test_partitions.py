@@ -8,16 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nyima.app.recipes import recipe_named
 from nyima.domain.evidence import Query
 from nyima.domain.memory import Relation
-from nyima_lab.baselines.partition_agent import PARTITION_AGENT, PartitionAgent, learned_agent
-from nyima.mechanisms.graph.policy import fresh_policy
-from nyima.app.recipes import recipe_named
 from nyima.errors import InputError, NotFound
 from nyima.mechanisms.by_hand import Link
-from nyima.memory import Memory
+from nyima.mechanisms.graph.learning import Example, through
+from nyima.mechanisms.graph.policy import fresh_policy
 from nyima.mechanisms.graph.versions import current, keep, roll_back
+from nyima.memory import Memory
 from nyima.testing import FixedClock, HashEmbedder
+from nyima_lab.baselines.partition_agent import PARTITION_AGENT, PartitionAgent, learned_agent
 from nyima_lab.train.partitions import (
     Choice,
     choices_of,
@@ -26,7 +27,6 @@ from nyima_lab.train.partitions import (
     train_partitions,
     warm_agent,
 )
-from nyima.mechanisms.graph.learning import Example, through
 from nyima_lab.train.rewards import QuoteReward
 from nyima_lab.train.run import Plan
 from train.test_samples import realmem

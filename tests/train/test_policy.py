@@ -9,19 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nyima.cli.feedback import feedback
 from nyima.domain.evidence import Evidence, Recall, Visit
 from nyima.domain.memory import Interval, Provenance, Relation
-from nyima.mechanisms.graph.policy import Policy, RulePolicy, fresh_policy
-from nyima.mechanisms.graph.walk import walk
 from nyima.errors import InputError, NotFound
-from nyima_lab.measure.selection import compare_policies, selection_rows
 from nyima.mechanisms.by_hand import Link
-from nyima.cli.feedback import feedback
-from nyima.memory import Memory
-from nyima.mechanisms.graph.versions import current, keep, roll_back, versions
-from nyima.testing import FixedClock, ScriptedModel
-from nyima.mechanisms.graph.online import learn_from_answer, learn_from_thumb
 from nyima.mechanisms.graph.learning import Adam, Example, Gradient, backward, reinforce, warm_start
+from nyima.mechanisms.graph.online import learn_from_answer, learn_from_thumb
+from nyima.mechanisms.graph.policy import Policy, RulePolicy, fresh_policy
+from nyima.mechanisms.graph.versions import current, keep, roll_back, versions
+from nyima.mechanisms.graph.walk import walk
+from nyima.memory import Memory
+from nyima.testing import FixedClock, ScriptedModel
+from nyima_lab.measure.selection import compare_policies, selection_rows
 from nyima_lab.train.report import selection_table
 from nyima_lab.train.rewards import AnswerReward, QuoteReward
 from nyima_lab.train.run import Plan, split, train_policy

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from nyima.mechanisms.graph.policy import RulePolicy
 from nyima.errors import InputError
-from nyima_lab.measure.selection import selection_rows
 from nyima.mechanisms.by_hand import Link
+from nyima.mechanisms.graph.policy import RulePolicy
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
+from nyima_lab.measure.selection import selection_rows
 from nyima_lab.train.samples import (
     associations,
     data_quality,

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from nyima.read.calls import usage_of
 from nyima.language.words import words
 from nyima.memory import Memory
+from nyima.read.calls import usage_of
 
 __all__ = ["statistics"]
 

@@ -15,15 +15,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nyima.app.parts import Parts
+from nyima.app.settings import Settings, default_path
 from nyima.domain.conversation import Scope
 from nyima.domain.ports import ChatModel, Clock, Embedder
 from nyima.errors import ConfigError, NoModel
-from nyima.app.parts import Parts
-from nyima.app.settings import Settings, default_path
 
 if TYPE_CHECKING:
+    from nyima.domain.recipe import Recipe
     from nyima.models.packs import PackShelf
-    from nyima.app.recipes import Recipe
 
 __all__ = [
     "Parts",
@@ -248,8 +248,8 @@ def build(
     settings: Settings, *, chat: ChatModel | None, embedder: Embedder | None, clock: Clock | None = None
 ) -> Parts:
     """Open the store and join the parts."""
-    from nyima.stores.sqlite.store import SqliteStore
     from nyima.app.recipes import recipe_named
+    from nyima.stores.sqlite.store import SqliteStore
 
     recipe = with_k(recipe_named(settings.recipe), settings.k)
     persona = read_persona(settings)

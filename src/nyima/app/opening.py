@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 from nyima.app.find import SystemClock, build, find_chat_model, find_embedder, load_settings
-from nyima.domain.ports import ChatModel, Clock, Embedder
-from nyima.read.prompting import Shot
-from nyima.errors import ConfigError
-from nyima.app.sources_file import read_sources
 from nyima.app.parts import Parts
+from nyima.app.sources_file import read_sources
+from nyima.domain.ports import ChatModel, Clock, Embedder
+from nyima.errors import ConfigError
+from nyima.read.prompting import Shot
 
 __all__ = ["parts_for", "read_shots"]
 

@@ -8,22 +8,22 @@ from datetime import timedelta, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nyima.app.settings import Settings, read_zone
 from nyima.domain.conversation import Scope
 from nyima.domain.ports import ChatModel, Clock, Embedder, PairScorer, SourceModel, Store
 from nyima.domain.roles import Judge, Planner, Reader, Retriever, Selector, Writer
 from nyima.errors import ConfigError
 from nyima.language.words import tokens
-from nyima.app.settings import Settings, read_zone
 
 if TYPE_CHECKING:
-    from nyima.read.calls import Caller, Limits
+    from nyima.domain.recipe import Recipe, SourceSpec
+    from nyima.language.relations import Subclass
     from nyima.mechanisms.graph.policy import WalkPolicy
+    from nyima.read.calls import Caller, Limits
+    from nyima.read.plan import Asked
     from nyima.read.recall import QueryEmbedder, Recaller
-    from nyima.app.recipes import Recipe, SourceSpec
     from nyima.read.refine import Refiner
     from nyima.read.sources import Source
-    from nyima.read.plan import Asked
-    from nyima.language.relations import Subclass
 
 __all__ = ["Parts"]
 
@@ -92,12 +92,12 @@ class Parts:
     def writer(self, kind: str, recipe_name: str) -> Writer:
         """The writer of a kind of job."""
         from nyima.app.recipes import recipe_named
-        from nyima_lab.baselines.sessions import MemoChatWriter, MemoryBankWriter
-        from nyima.write.desk import Desk
         from nyima.mechanisms.conditional import GateWriter, NoteWriter
         from nyima.mechanisms.graph.writer import GraphWriter
         from nyima.mechanisms.profile import ProfileWriter
         from nyima.mechanisms.summaries import MendWriter, RecursiveWriter, SummaryWriter
+        from nyima.write.desk import Desk
+        from nyima_lab.baselines.sessions import MemoChatWriter, MemoryBankWriter
 
         recipe = recipe_named(recipe_name)
         chat = self.writer_chat
@@ -130,9 +130,9 @@ class Parts:
         """The read path of a recipe; with ``k`` each source may bring that many."""
         from nyima.mechanisms.graph.walk import WalkSelector
         from nyima.read.recall import BudgetSelector, Recaller
+        from nyima.read.search import KINDS_OF
         from nyima.read.sources import CallableRetriever, DependentRetriever
         from nyima_lab.baselines.sessions import FadingRetriever
-        from nyima.read.search import KINDS_OF
 
         vectors = self.query_embedder()
         specs = self._specs(recipe, k)
@@ -208,8 +208,8 @@ class Parts:
     def refiner(self, recipe: Recipe) -> Refiner | None:
         """What reviews drafts; None when the recipe has no critic, or needs a model and
         there is none."""
-        from nyima.read.refine import Refiner
         from nyima.read.critics import ModelCritic, NliCritic
+        from nyima.read.refine import Refiner
 
         caller = self.caller(self.chat)
         if recipe.critic == "nli":
@@ -226,9 +226,9 @@ class Parts:
 
     def _retriever(self, source: SourceSpec, vectors: QueryEmbedder, recipe: Recipe) -> Retriever:
         from nyima.mechanisms.graph.walk import GraphRetriever
-        from nyima_lab.baselines.sessions import MemoRetriever
-        from nyima_lab.baselines.memories import EveryRetriever, PartitionRetriever
         from nyima.read.search import PersonaRetriever, SearchRetriever
+        from nyima_lab.baselines.memories import EveryRetriever, PartitionRetriever
+        from nyima_lab.baselines.sessions import MemoRetriever
 
         if source.how == "persona":
             return PersonaRetriever(self.persona)

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from nyima.app.mcp_source import mcp_function
-from nyima.read.sources import ABOUT, Source, in_order
-from nyima.errors import ConfigError, NotFound
 from nyima.app.settings import Settings, sources_path
 from nyima.app.tools import load_tools
+from nyima.errors import ConfigError, NotFound
+from nyima.read.sources import ABOUT, Source, in_order
 
 __all__ = ["Declared", "add_source", "checked", "read_sources", "remove_source"]
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from nyima.errors import NyimaError
 from nyima.app.parts import Parts
+from nyima.errors import NyimaError
 
 __all__ = ["Spanned", "span"]
 

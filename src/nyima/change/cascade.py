@@ -7,15 +7,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from nyima.change.needles import needles_of, quoted_in, repeats, telling, traces_of
 from nyima.domain.changes import Add, Change, Delta, Erase, Retire, Revise
 from nyima.domain.conversation import Role, Scope, Turn
 from nyima.domain.memory import Entity, Interval, MemoryRecord, Note, ProfileFact, Relation, Summary
 from nyima.domain.ports import Clock, Job, RecordFilter, Store, follow_up
+from nyima.domain.recipe import Recipe
 from nyima.domain.roles import Written
-from nyima.read.labels import base_id, mentions, says_the_same, values_of
-from nyima.change.needles import needles_of, quoted_in, repeats, telling, traces_of
-from nyima.app.recipes import Recipe
 from nyima.language.words import fold, sentences
+from nyima.read.labels import base_id, mentions, says_the_same, values_of
 
 __all__ = ["Cascade", "Forgetting", "Receipt"]
 

@@ -20,8 +20,8 @@ _Name = Annotated[str, typer.Argument(help="A pack's name; `nyima models list` s
 
 async def models_list(common: Common) -> None:
     """List the model packs and which of them are on this machine."""
-    from nyima.models.packs import packs
     from nyima.app.find import shelf
+    from nyima.models.packs import packs
 
     held = shelf(common.settings())
     rows: list[dict[str, Any]] = [
@@ -115,8 +115,8 @@ async def work(common: Common) -> None:
 
 async def doctor(common: Common) -> None:
     """Check the file, the models and the machine, and say what to do."""
-    from nyima.models.packs import packs
     from nyima.app.find import shelf
+    from nyima.models.packs import packs
 
     settings = common.settings()
     rows: list[dict[str, Any]] = []

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from nyima.domain.evidence import Answer, Usage
-from nyima.errors import InputError, ModelError, NoModel, NotFound, NyimaError
 from nyima.cli.common import Common, command, console, ended_by_signals, ensure_packs, on_signal, say
 from nyima.cli.feedback import feedback
 from nyima.cli.memories import show_forgetting, show_receipt
 from nyima.cli.why import show_evidence, show_trace
+from nyima.domain.evidence import Answer, Usage
+from nyima.errors import InputError, ModelError, NoModel, NotFound, NyimaError
 from nyima.read.trace import evidence_to_dict, plan_to_list, trace_event
 
 if TYPE_CHECKING:

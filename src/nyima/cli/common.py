@@ -176,9 +176,9 @@ def _fail(message: str, code: int, *, debug: bool) -> None:
 
 def ensure_packs(settings: Settings, *roles: str) -> None:
     """Fetch the packs that the settings need and that are not there yet, with progress."""
+    from nyima.app.find import shelf
     from nyima.models.embed import runtime_missing
     from nyima.models.packs import packs
-    from nyima.app.find import shelf
 
     held = shelf(settings)
     wanted = [settings.embedder] if "embed" in roles and not runtime_missing() else []
@@ -191,8 +191,8 @@ def ensure_packs(settings: Settings, *roles: str) -> None:
 
 def chat_pack(settings: Settings) -> str:
     """The chat pack that will be used, empty when a server answers instead."""
-    from nyima.models.packs import packs
     from nyima.app.find import default_chat_pack
+    from nyima.models.packs import packs
 
     if settings.model in packs():
         return settings.model

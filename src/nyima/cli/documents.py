@@ -16,8 +16,8 @@ from nyima.read.trace import iso
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nyima.mechanisms.documents.shelf import Added
     from nyima.domain.documents import Document
+    from nyima.mechanisms.documents.shelf import Added
     from nyima.memory import Memory
 
 __all__ = ["add_to"]
@@ -70,8 +70,8 @@ async def add(
 
 def _found(given: str, *, web: bool) -> list[tuple[str | Path, str]]:
     """What an argument names: (file or address, name of the document). Raises InputError."""
-    from nyima.mechanisms.documents.parse import FORMATS
     from nyima.errors import InputError
+    from nyima.mechanisms.documents.parse import FORMATS
 
     if "://" in given:
         if not web:
@@ -147,8 +147,8 @@ async def remove(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Erase documents for good, with their index; the receipt says what."""
-    from nyima.mechanisms.documents.shelf import remove_documents
     from nyima.cli.memories import show_receipt
+    from nyima.mechanisms.documents.shelf import remove_documents
     from nyima.read.trace import receipt_to_dict
 
     if not yes:
@@ -176,8 +176,8 @@ class Own:
 
 async def sources(common: Common, own: Own) -> None:
     """Show where the assistant looks things up; add or remove a source of your own."""
-    from nyima.mechanisms.documents.shelf import described_sources
     from nyima.app.sources_file import Declared, add_source, remove_source
+    from nyima.mechanisms.documents.shelf import described_sources
 
     settings = common.settings()
     if own.add:

@@ -29,8 +29,8 @@ async def show(
     html: Annotated[Path | None, typer.Option("--html", help="Write a page to zoom and click.")] = None,
 ) -> None:
     """Show what is known around a person or a thing, as a tree or in a file."""
-    from nyima.mechanisms.graph.look import entity_named, neighbourhood
     from nyima.mechanisms.graph.draw import as_dot, as_html, as_svg, as_tree, relation_to_json
+    from nyima.mechanisms.graph.look import entity_named, neighbourhood
 
     memory = await common.memory(embedder="none")
     try:

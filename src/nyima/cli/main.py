@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
 
 from nyima import __version__
-from nyima.cli import evaluate, training
-from nyima.cli import care
-from nyima.cli import chat
-from nyima.cli import documents
-from nyima.cli import graph
-from nyima.cli import memories
-from nyima.cli import serve
-from nyima.cli import services
-from nyima.cli import transfer
-from nyima.cli import voice
-from nyima.cli import why
+from nyima.cli import care, chat, documents, graph, memories, serve, services, transfer, voice, why
 
 __all__ = ["app", "run"]
 
@@ -45,8 +36,10 @@ def _root(
     """A personal memory that you own, for any LLM assistant."""
 
 
-for part in (chat, voice, memories, why, documents, graph, services, serve, transfer, care, training, evaluate):
+for part in (chat, voice, memories, why, documents, graph, services, serve, transfer, care):
     part.add_to(app)
+for found in sorted(entry_points(group="nyima.commands"), key=lambda point: point.name):
+    found.load()(app)  # the laboratory's commands, and anybody's
 
 
 def run() -> None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from nyima.app.find import Settings
-    from nyima.server.access.keys import Key, KeyRing
     from nyima.app.parts import Parts
+    from nyima.server.access.keys import Key, KeyRing
 
 __all__ = ["add_to"]
 
@@ -86,8 +86,8 @@ async def serve(
 
 def _parts(common: Common, settings: Settings, model: str) -> tuple[Parts, str]:
     """The parts, with the chat model when there is one; else why there is none."""
-    from nyima.errors import NoModel
     from nyima.app.opening import parts_for
+    from nyima.errors import NoModel
 
     ensure_packs(settings, "embed", "chat")
     try:
@@ -155,8 +155,8 @@ def _log_to_stderr(*, quiet: bool) -> None:
 
 
 def _audit_to(path: Path) -> None:
-    from nyima.server.audit import AuditFile
     from nyima.server.access.guard import JsonLines
+    from nyima.server.audit import AuditFile
 
     handler = AuditFile(path)
     handler.setFormatter(JsonLines())

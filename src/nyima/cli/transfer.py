@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nyima.cli.common import Common, command, console, ensure_packs, say
 from nyima.domain.conversation import Role
 from nyima.errors import InputError
-from nyima.cli.common import Common, command, console, ensure_packs, say
+from nyima.language.words import tokens
 from nyima.transfer.exports import export_lines
 from nyima.transfer.importers import FORMATS, read_conversations
 from nyima.transfer.restore import is_export, read_export, restore
-from nyima.language.words import tokens
 
 if TYPE_CHECKING:
     from nyima.memory import Memory
@@ -83,9 +83,9 @@ async def _bring_in(memory: Memory, file: Path, format: str | None) -> dict[str,
 
 async def _enrich(memory: Memory, ids: list[str], *, yes: bool) -> dict[str, Any]:
     """Queue the writers' jobs for imported sessions, say what they will cost, do them."""
+    from nyima.cli.chat import drain_with_progress
     from nyima.domain.ports import follow_up
     from nyima.write.jobs import SESSION_WRITERS
-    from nyima.cli.chat import drain_with_progress
 
     recipe = memory.parts.recipe
     users = [t for id in ids for t in await memory.turns(id) if t.role is Role.USER]

@@ -12,8 +12,8 @@ import typer
 from nyima.cli.common import Common, command, console, ended_by_signals, ensure_packs, pull_with_progress
 
 if TYPE_CHECKING:
-    from nyima.models.speech import Ears, Mouth
     from nyima.app.find import Settings
+    from nyima.models.speech import Ears, Mouth
     from nyima.voice import Spoken
 
 __all__ = ["add_to"]
@@ -30,8 +30,8 @@ async def voice(
     model: Annotated[str, typer.Option("--model", help="The chat model.")] = "",
 ) -> None:
     """Talk with Nyima aloud; say goodbye to end. What is said is shown, too."""
-    from nyima.models.speech import SileroDetector
     from nyima.assistant import Assistant
+    from nyima.models.speech import SileroDetector
     from nyima.voice import DeviceAir, WavAir, converse, greet
 
     settings = common.settings(model=model or None)
@@ -77,10 +77,10 @@ def _row(turn: Spoken) -> dict[str, object]:
 
 
 def _ears(settings: Settings, name: str) -> Ears:
+    from nyima.app.find import shelf
     from nyima.models.openai import Endpoint
     from nyima.models.packs import packs
     from nyima.models.speech import OpenAIEars, WhisperEars
-    from nyima.app.find import shelf
 
     if name not in packs():
         return OpenAIEars(name, Endpoint(settings.base_url or None, settings.api_key or None))

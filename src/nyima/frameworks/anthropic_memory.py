@@ -10,8 +10,8 @@ from typing import Any
 
 from anthropic.lib.tools import BetaAsyncAbstractMemoryTool, ToolError
 
-from nyima.sync import Synchronous
 from nyima.frameworks.shelf import Shelf
+from nyima.sync import Synchronous
 
 __all__ = ["NyimaMemoryTool"]
 

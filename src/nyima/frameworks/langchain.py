@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from nyima.sync import Synchronous
 from nyima.domain.conversation import Role
 from nyima.errors import NotFound
 from nyima.memory import Memory, Said
+from nyima.sync import Synchronous
 
 __all__ = ["NyimaHistory"]
 

@@ -19,11 +19,11 @@ from langgraph.store.base import (
     SearchOp,
 )
 
-from nyima.sync import Opening
 from nyima.domain.memory import Passage
 from nyima.errors import InputError
 from nyima.frameworks.shelf import Shelf
 from nyima.memory import Memory
+from nyima.sync import Opening
 
 __all__ = ["NyimaStore"]
 

@@ -8,10 +8,10 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import BaseMemoryBlock
 from pydantic import Field
 
-from nyima.sync import Synchronous
 from nyima.domain.conversation import Role
 from nyima.domain.evidence import Budget
 from nyima.memory import Memory, Said
+from nyima.sync import Synchronous
 
 __all__ = ["NyimaBlock"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from nyima.sync import Synchronous
 from nyima.domain.conversation import Role, Turn
 from nyima.errors import NotFound
 from nyima.memory import Memory, Said
+from nyima.sync import Synchronous
 
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem

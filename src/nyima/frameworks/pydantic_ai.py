@@ -11,9 +11,9 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.toolsets import AgentToolset, FunctionToolset
 
-from nyima.sync import Synchronous
 from nyima.exchange import Asked, Exchange
 from nyima.memory import Memory
+from nyima.sync import Synchronous
 
 __all__ = ["NyimaMemory"]
 

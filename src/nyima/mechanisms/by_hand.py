@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from nyima.app.parts import Parts
+from nyima.app.telemetry import span
+from nyima.change.cascade import Cascade
 from nyima.domain.changes import Add, Change, Delta, Retire, Revise
 from nyima.domain.conversation import Role, Scope, Turn, as_utc, clean_text
 from nyima.domain.memory import (
@@ -23,14 +26,11 @@ from nyima.domain.memory import (
 )
 from nyima.domain.ports import Clock, RecordFilter, Store
 from nyima.domain.roles import Written
-from nyima.change.cascade import Cascade
-from nyima.mechanisms.graph.entities import Nodes, relation_id
 from nyima.errors import InputError, NotFound
 from nyima.language.english.clauses import base_form
 from nyima.language.facts import canonical_key
 from nyima.language.relations import LABELS, label_of, read_subclasses, single, subclass_of
-from nyima.app.parts import Parts
-from nyima.app.telemetry import span
+from nyima.mechanisms.graph.entities import Nodes, relation_id
 
 __all__ = ["Hand", "Link"]
 

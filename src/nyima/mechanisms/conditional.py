@@ -15,13 +15,13 @@ from nyima.domain.conversation import Scope, Turn, dialogue_lines
 from nyima.domain.memory import Interval, Note, Provenance
 from nyima.domain.ports import Job, follow_up
 from nyima.domain.roles import Written
-from nyima.write.desk import Desk, facts_event, is_users, notes_event
 from nyima.errors import ModelGarbled
 from nyima.language.facts import proposals, supports_text
 from nyima.language.intent import worth_keeping
 from nyima.language.words import cut_tokens, sentences
 from nyima.prompts.notes import parse_facts
 from nyima.prompts.prompt import GATE, NOTE, GateIn, NoteIn
+from nyima.write.desk import Desk, facts_event, is_users, notes_event
 
 __all__ = ["GateWriter", "NoteWriter", "passive_note"]
 

@@ -11,11 +11,11 @@ from nyima.domain.conversation import Scope, Turn
 from nyima.domain.memory import Claim, Interval, ProfileFact, Provenance, profile_of
 from nyima.domain.ports import Job, RecordFilter
 from nyima.domain.roles import Written
-from nyima.write.desk import Desk, is_users, notes_of
 from nyima.errors import ModelGarbled
 from nyima.language.facts import Action, Proposal, additive, decide, proposals
 from nyima.language.words import cut_tokens, fold
 from nyima.prompts.prompt import MERGE, MergeIn
+from nyima.write.desk import Desk, is_users, notes_of
 
 __all__ = ["ProfileWriter"]
 

@@ -12,14 +12,14 @@ from nyima.domain.conversation import Role, Scope, Session, Turn, dialogue_lines
 from nyima.domain.memory import ME, Claim, Entity, Interval, MemoryRecord, Provenance, Relation, Summary
 from nyima.domain.ports import Job, RecordFilter
 from nyima.domain.roles import Written
-from nyima.read.labels import mentions, values_of
-from nyima.write.desk import Desk, notes_of, windows
 from nyima.errors import ModelGarbled
 from nyima.language.english.mentions import stems
 from nyima.language.facts import supports_text
 from nyima.language.relations import LABELS, label_of
 from nyima.language.words import sentences
 from nyima.prompts.prompt import FOLD, SUMMARY, FoldIn, SummaryIn
+from nyima.read.labels import mentions, values_of
+from nyima.write.desk import Desk, notes_of, windows
 
 __all__ = ["MendWriter", "RecursiveWriter", "SummaryWriter", "bounded", "running", "standing"]
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nyima.models.openai import Endpoint, translated
-from nyima.models.silent import no_telemetry
 from nyima.domain.ports import Vector
 from nyima.errors import ModelRefused, PackError
+from nyima.models.openai import Endpoint, translated
+from nyima.models.silent import no_telemetry
 
 if TYPE_CHECKING:
     import onnxruntime

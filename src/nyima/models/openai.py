@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nyima.models.reached import Reached
 from nyima.domain.evidence import Usage
 from nyima.domain.ports import Completion, Message
 from nyima.errors import ModelRefused, ModelUnreachable
 from nyima.language.words import tokens
+from nyima.models.reached import Reached
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from nyima.errors import ModelRefused, PackError
 from nyima.models.openai import Endpoint, translated
 from nyima.models.silent import no_telemetry
-from nyima.errors import ModelRefused, PackError
 
 __all__ = ["FRAME", "RATE", "Detector", "Ears", "EspeakMouth", "Mouth", "OpenAIEars", "OpenAIMouth", "SileroDetector",
            "Sound", "WhisperEars", "as_wav"]  # fmt: skip

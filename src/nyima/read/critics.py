@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence
 from nyima.domain.ports import PairScorer
-from nyima.read.calls import Caller
 from nyima.errors import ModelGarbled
 from nyima.language.words import cut_tokens
 from nyima.prompts.prompt import AGREES, AgreesIn
+from nyima.read.calls import Caller
 
 __all__ = ["ModelCritic", "NliCritic"]
 

@@ -10,11 +10,11 @@ from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query
 from nyima.domain.ports import PairScorer, SourceModel
 from nyima.domain.roles import Judgement
-from nyima.read.calls import Caller
-from nyima.read.search import spoken
 from nyima.errors import ModelGarbled
 from nyima.language.words import cut_tokens
 from nyima.prompts.prompt import CHOOSE, REFLECT, RELEVANCE, ChooseIn, ReflectIn, RelevanceIn
+from nyima.read.calls import Caller
+from nyima.read.search import spoken
 
 __all__ = ["ChoosingJudge", "CrossEncoderJudge", "ReflectingJudge", "RelevanceJudge", "ScoreJudge", "TrainedJudge"]
 

@@ -17,13 +17,13 @@ from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Query
 from nyima.domain.ports import RecordFilter, SourceModel, Store, Vector
 from nyima.domain.roles import Planned
-from nyima.read.calls import Caller
-from nyima.read.sources import ABOUT, steps_for
-from nyima.read.search import KINDS_OF, spoken
 from nyima.errors import ConfigError, ModelError, ModelGarbled
 from nyima.language.intent import is_goodbye
 from nyima.language.words import cut_tokens
 from nyima.prompts.prompt import PLAN, PlanIn
+from nyima.read.calls import Caller
+from nyima.read.search import KINDS_OF, spoken
+from nyima.read.sources import ABOUT, steps_for
 
 __all__ = ["AllPlanner", "Asked", "ClassifierPlanner", "ModelPlanner", "RulePlanner", "TrainedPlanner", "is_small_talk"]
 

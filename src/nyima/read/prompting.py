@@ -11,7 +11,7 @@ from nyima.domain.conversation import Role, Turn
 from nyima.domain.evidence import Evidence, Notes
 from nyima.domain.memory import Passage, Profile, ProfileFact
 from nyima.domain.ports import Message
-from nyima.app.recipes import Recipe
+from nyima.domain.recipe import Recipe
 from nyima.language.words import cut_tokens, tokens
 from nyima.prompts.notes import render_notes, render_reply
 from nyima.prompts.prompt import fill, sections

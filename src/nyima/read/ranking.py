@@ -8,31 +8,15 @@ from dataclasses import dataclass, field
 from nyima.domain.evidence import Budget, Evidence
 from nyima.domain.memory import Interval
 from nyima.domain.ports import Hit
+from nyima.domain.recipe import Weights
 from nyima.language.words import content_words, tokens, words
 
-__all__ = ["Fused", "Weights", "coverage", "deduplicate", "fuse", "reciprocal", "select", "spread"]
+__all__ = ["Fused", "coverage", "deduplicate", "fuse", "reciprocal", "select", "spread"]
 
 
 _GIVE = 120
 """How many of the best candidates give a share to their neighbours; the rest give so
 little that it changes no order worth the time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """How candidates are scored.
-
-    Scores of each arm are divided by the query's best, so 1.0 is the best hit of an arm.
-    ``near`` is the share of its own score that a turn gives its neighbours at distance
-    1, 2, …; ``session`` is what the session of the best hits adds; ``period`` is what a
-    record gains for lying in the period that the query names.
-    """
-
-    words: float = 1.0
-    vector: float = 0.7
-    near: tuple[float, ...] = (0.3, 0.15)
-    session: float = 0.5
-    period: float = 0.5
 
 
 @dataclass(slots=True)

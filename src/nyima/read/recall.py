@@ -12,10 +12,10 @@ from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Budget, Evidence, Query, Recall, Selection, Step
 from nyima.domain.ports import Embedder, Store, Vector
 from nyima.domain.roles import Judge, Planner, Retriever, Selector
-from nyima.read.labels import labelled
-from nyima.read.ranking import deduplicate, select
 from nyima.errors import EmbedderMismatch, ModelError, SourceFailed
 from nyima.language.periods import period_of
+from nyima.read.labels import labelled
+from nyima.read.ranking import deduplicate, select
 
 __all__ = ["BudgetSelector", "QueryEmbedder", "Recaller", "index_pending"]
 

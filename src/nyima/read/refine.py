@@ -11,8 +11,8 @@ from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Recall, Review
 from nyima.domain.ports import Store
 from nyima.domain.roles import Critic
-from nyima.read.labels import labelled
 from nyima.errors import ModelError, PackError
+from nyima.read.labels import labelled
 
 __all__ = ["Refiner"]
 

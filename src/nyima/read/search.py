@@ -11,7 +11,8 @@ from nyima.domain.conversation import Origin, Scope
 from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.memory import Interval, MemoryRecord, Passage, Provenance
 from nyima.domain.ports import Hit, Probe, RecordFilter, Store, Vector
-from nyima.read.ranking import Fused, Weights, coverage, fuse, reciprocal, spread
+from nyima.domain.recipe import Weights
+from nyima.read.ranking import Fused, coverage, fuse, reciprocal, spread
 
 __all__ = ["KINDS_OF", "PersonaRetriever", "SearchRetriever", "spoken"]
 

@@ -21,9 +21,9 @@ from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.memory import Interval, Passage, Provenance
 from nyima.domain.ports import RecordFilter, Store
 from nyima.domain.roles import Retriever
-from nyima.read.ranking import coverage
 from nyima.errors import ConfigError, SourceFailed
 from nyima.language.words import content_words
+from nyima.read.ranking import coverage
 
 __all__ = ["ABOUT", "CallableRetriever", "DependentRetriever", "Source", "in_order", "steps_for"]
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from nyima.change.cascade import Forgetting, Receipt
+from nyima.change.undo import LoggedChange
 from nyima.domain.evidence import Answer, Evidence, Recall
 from nyima.domain.memory import MemoryRecord, Passage
 from nyima.domain.ports import Event
-from nyima.change.cascade import Forgetting, Receipt
-from nyima.change.undo import LoggedChange
 
 __all__ = [
     "change_to_dict", "evidence_to_dict", "forgetting_to_dict", "iso", "place_of", "plan_to_list", "receipt_to_dict",

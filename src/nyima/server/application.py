@@ -23,32 +23,29 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nyima import __version__
-from nyima.models.reached import Reaches
-from nyima.server.proxy.upstream import Upstream
+from nyima.app.parts import Parts
 from nyima.errors import NyimaError
-from nyima.server.mcp import Lends, mcp_server, transport_security
-from nyima.server import rest
-from nyima.server import rest_sources
-from nyima.server.audit import audit
+from nyima.memory import Memory
+from nyima.models.reached import Reaches
+from nyima.server import rest, rest_sources
 from nyima.server.access.auth import COOKIE, Gate, needs
 from nyima.server.access.guard import Guard, route_of
-from nyima.server.proxy.identity import header, scope_of
 from nyima.server.access.keys import Key, KeyRing
 from nyima.server.access.limits import Limits
-from nyima.server.pool import Memories
+from nyima.server.audit import audit
+from nyima.server.mcp import Lends, mcp_server, transport_security
 from nyima.server.metrics import Metrics
-from nyima.server.proxy.note_support import Notetakers
+from nyima.server.pool import Memories
 from nyima.server.problems import Problem, problem_of, respond
+from nyima.server.proxy.identity import header, scope_of
+from nyima.server.proxy.note_support import Notetakers
 from nyima.server.proxy.routes import Proxy
-from nyima.server.state import Served, served
+from nyima.server.proxy.upstream import Upstream
 from nyima.server.proxy.wire_chat import CHAT
 from nyima.server.proxy.wire_responses import RESPONSES
-from nyima.server.web import pages
-from nyima.server.web import reference
-from nyima.server.web import talk
+from nyima.server.state import Served, served
+from nyima.server.web import pages, reference, talk
 from nyima.server.web.pages import login_page, render
-from nyima.memory import Memory
-from nyima.app.parts import Parts
 
 __all__ = ["Serving", "application"]
 

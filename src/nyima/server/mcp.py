@@ -19,9 +19,9 @@ from nyima import __version__
 from nyima.domain.evidence import Budget, Evidence
 from nyima.domain.memory import MemoryRecord
 from nyima.errors import NotFound, NyimaError
-from nyima.server.problems import Problem
 from nyima.memory import Memory
 from nyima.read.trace import iso, receipt_to_dict
+from nyima.server.problems import Problem
 
 __all__ = ["Lends", "mcp_server", "one_memory", "transport_security"]
 

@@ -9,11 +9,11 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import replace
 
+from nyima.app.parts import Parts
 from nyima.assistant import Assistant
 from nyima.domain.conversation import Scope
 from nyima.mechanisms.graph.policy import RulePolicy
 from nyima.memory import Memory
-from nyima.app.parts import Parts
 
 __all__ = ["Memories"]
 

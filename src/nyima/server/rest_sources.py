@@ -7,12 +7,18 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from nyima.mechanisms.documents.parse import parse_document
-from nyima.mechanisms.documents.shelf import add_document, described_sources, held_documents, index_documents, remove_documents
-from nyima.mechanisms.graph.look import entity_named, history_of, neighbourhood
+from nyima.mechanisms.documents.shelf import (
+    add_document,
+    described_sources,
+    held_documents,
+    index_documents,
+    remove_documents,
+)
 from nyima.mechanisms.graph.draw import relation_to_json
+from nyima.mechanisms.graph.look import entity_named, history_of, neighbourhood
+from nyima.read.trace import iso, receipt_to_dict
 from nyima.server.rest import ERRORS, Reads, Writes
 from nyima.server.shapes import DocumentIn, ForgetOut, Page
-from nyima.read.trace import iso, receipt_to_dict
 
 __all__ = ["router"]
 

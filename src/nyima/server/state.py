@@ -9,14 +9,14 @@ from typing import Any
 from starlette.requests import Request
 
 from nyima.domain.conversation import Scope
+from nyima.memory import Memory
 from nyima.server.access.auth import Gate, needs
-from nyima.server.proxy.identity import header, scope_of
 from nyima.server.access.keys import Key
 from nyima.server.access.limits import Limits
-from nyima.server.pool import Memories
 from nyima.server.metrics import Metrics
+from nyima.server.pool import Memories
+from nyima.server.proxy.identity import header, scope_of
 from nyima.server.proxy.routes import Proxy
-from nyima.memory import Memory
 
 __all__ = ["Caller", "Served", "caller", "reader", "served", "writer"]
 

@@ -8,12 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nyima.stores.encoding import record_from_dict
 from nyima.domain.changes import Add, Change, Delta, Retire
 from nyima.domain.conversation import Origin, Role, Session, Turn, as_utc, clean_text
 from nyima.errors import InputError
-from nyima.memory import Memory
 from nyima.mechanisms.pins import pin, pinned
+from nyima.memory import Memory
+from nyima.stores.encoding import record_from_dict
 
 __all__ = ["is_export", "read_export", "restore"]
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from nyima.models.silent import no_telemetry
 from nyima.domain.conversation import Origin
 from nyima.errors import ConfigError, InputError
 from nyima.memory import Said
+from nyima.models.silent import no_telemetry
 
 __all__ = ["read_image", "said_in"]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from nyima.domain.conversation import Origin, Role, Scope, Session, Turn, dialogue_lines
 from nyima.domain.ports import Clock, Event, Store
-from nyima.read.calls import Caller
 from nyima.errors import NotFound
 from nyima.language.words import cut_tokens, own_words, tokens
+from nyima.read.calls import Caller
 
 __all__ = ["Desk", "facts_event", "is_users", "notes_event", "notes_of", "own_turn", "windows"]
 

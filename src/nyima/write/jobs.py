@@ -10,21 +10,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from nyima.app.recipes import recipe_named
+from nyima.change.cascade import Cascade
+from nyima.change.undo import UNDONE
 from nyima.domain.changes import Delta, merge
 from nyima.domain.conversation import Role, Scope, Session, Turn
 from nyima.domain.evidence import Notes
 from nyima.domain.ports import LAPSED, Clock, Embedder, Event, Job, Store, follow_up
+from nyima.domain.recipe import Recipe
 from nyima.domain.roles import Writer
-from nyima.change.cascade import Cascade
-from nyima.read.recall import index_pending
-from nyima.app.recipes import Recipe, recipe_named
-from nyima.write.desk import notes_event
-from nyima.mechanisms.history import episodes
-from nyima.change.undo import UNDONE
 from nyima.errors import Conflict, LostLease, ModelError, NotFound, NyimaError, StoreError
 from nyima.language.facts import proposals
 from nyima.language.intent import first_person, worth_keeping
 from nyima.language.words import own_words, words
+from nyima.mechanisms.history import episodes
+from nyima.read.recall import index_pending
+from nyima.write.desk import notes_event
 
 __all__ = ["MODEL_FREE", "SESSION_WRITERS", "Ingest", "Progress", "settled", "turn_id"]
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nyima.app.recipes import recipe_named
 from nyima.domain.evidence import Budget, Query, Step
+from nyima.errors import InputError
+from nyima.mechanisms.by_hand import Link
 from nyima.mechanisms.graph.partitions import Partitions, floats
 from nyima.mechanisms.graph.policy import Policy, RulePolicy, fresh_policy, policy_from
 from nyima.mechanisms.graph.walk import WalkSelector, question_parts, walk
-from nyima.app.recipes import recipe_named
-from nyima.errors import InputError
-from nyima.mechanisms.by_hand import Link
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from support import answer, companion

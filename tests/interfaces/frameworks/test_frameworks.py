@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from nyima.sync import Opening, Synchronous
 from nyima.memory import Memory
+from nyima.sync import Opening, Synchronous
 from nyima.testing import HashEmbedder
 
 MODULES = ("langgraph", "langchain", "llamaindex", "openai_agents", "pydantic_ai", "anthropic_memory", "open_webui")
@@ -171,8 +171,8 @@ async def test_openai_agents_session(db: Path) -> None:
     from agents import Agent, Runner, set_tracing_disabled
     from agents.memory import Session
 
-    from nyima.models.openai import Endpoint
     from nyima.frameworks.openai_agents import NyimaSession
+    from nyima.models.openai import Endpoint
     from nyima.testing.upstream import StubUpstream, serving
 
     set_tracing_disabled(True)

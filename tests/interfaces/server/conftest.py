@@ -15,19 +15,19 @@ from typing import Any
 import httpx2
 import pytest
 
-from nyima.models.openai import Endpoint, OpenAIChat
 from nyima.domain.conversation import Scope, Turn
 from nyima.domain.memory import MemoryRecord
 from nyima.memory import Memory
+from nyima.models.openai import Endpoint, OpenAIChat
 from nyima.testing import HashEmbedder
 from nyima.testing.upstream import StubUpstream, serving
 
 pytest.importorskip("fastapi", reason="the extra server is not installed")
 
-from nyima.server.application import Serving, application
-from nyima.server.access.keys import KeyRing
-from nyima.server.uvicorn_settings import SETTINGS
 from nyima.app.opening import parts_for
+from nyima.server.access.keys import KeyRing
+from nyima.server.application import Serving, application
+from nyima.server.uvicorn_settings import SETTINGS
 
 NOTES = "\n<nyima-notes>\nremember: yes\n{facts}\n</nyima-notes>"
 

@@ -406,8 +406,8 @@ def test_a_limit_of_tokens_counts_streams_that_tell_no_usage(desk: Desk) -> None
 
 
 def test_reasoning_is_left_as_it_is_and_only_the_text_loses_its_notes() -> None:
-    from nyima.server.sse import SseEvent
     from nyima.server.proxy.wire_responses import RESPONSES
+    from nyima.server.sse import SseEvent
 
     exchange: Any = object()
     stream = RESPONSES.stream(exchange, {}, notes=True)

@@ -13,8 +13,8 @@ import httpx2
 import pytest
 
 from nyima.errors import PackError
-from nyima.server.problems import problem_of
 from nyima.mechanisms.pins import pin, pinned
+from nyima.server.problems import problem_of
 from nyima.testing.upstream import StubUpstream
 
 from .conftest import Desk, desk_at

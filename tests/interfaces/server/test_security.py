@@ -18,10 +18,10 @@ from fastapi.routing import APIRoute
 
 from nyima.domain.conversation import Scope
 from nyima.errors import ConfigError, InputError, NotFound
-from nyima.server.audit import AuditFile
 from nyima.server.access.guard import JsonLines
 from nyima.server.access.keys import KeyRing
 from nyima.server.access.limits import Limits
+from nyima.server.audit import AuditFile
 from nyima.server.problems import Problem
 from nyima.testing.upstream import StubUpstream
 

@@ -13,13 +13,13 @@ from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.memory import Relation
 from nyima.domain.ports import Probe, RecordFilter, Store, Vector
 from nyima.domain.roles import Judgement
-from nyima.read.calls import Caller
-from nyima_lab.baselines.partition_agent import learned_agent, partition_states, seen_from
-from nyima.mechanisms.graph.partitions import Embed, floats
-from nyima.read.ranking import coverage
 from nyima.errors import ModelError, ModelGarbled
 from nyima.language.words import cut_tokens
+from nyima.mechanisms.graph.partitions import Embed, floats
 from nyima.prompts.prompt import DECOMPOSE, PART, PartIn, QuestionIn
+from nyima.read.calls import Caller
+from nyima.read.ranking import coverage
+from nyima_lab.baselines.partition_agent import learned_agent, partition_states, seen_from
 
 __all__ = ["DecomposingJudge", "EveryRetriever", "PartitionRetriever"]
 

@@ -17,11 +17,11 @@ from nyima.domain.evidence import Evidence, Step
 from nyima.domain.memory import Interval, Provenance, Summary
 from nyima.domain.ports import Job, RecordFilter, Store
 from nyima.domain.roles import Retriever, Written
-from nyima.write.desk import Desk, own_turn, windows
-from nyima.mechanisms.summaries import bounded
 from nyima.errors import ModelGarbled
 from nyima.language.words import cut_tokens
+from nyima.mechanisms.summaries import bounded
 from nyima.prompts.prompt import DAY, MEMO, OVERALL, PORTRAIT, DayIn, OverallIn, PortraitIn, Prompt, SummaryIn, TextOut
+from nyima.write.desk import Desk, own_turn, windows
 
 __all__ = ["FadingRetriever", "MemoChatWriter", "MemoRetriever", "MemoryBankWriter", "retention"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nyima.cli import evaluate_graph, evaluate_runs, evaluate_sets, evaluate_sources
 from nyima.cli.common import Common, command, console, ensure_packs
+from nyima_lab.commands import evaluate_graph, evaluate_runs, evaluate_sets, evaluate_sources
 
 if TYPE_CHECKING:
     from rich.console import Console

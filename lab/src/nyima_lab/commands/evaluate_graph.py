@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nyima.cli.common import Common, command, console, ensure_packs
-from nyima.cli.evaluate_runs import closing, open_model
+from nyima_lab.commands.evaluate_runs import closing, open_model
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -227,8 +227,8 @@ async def extracted(
     """Measure what was extracted from your own conversations: do the turns say it, and do
     the memories answer the pairs made of them? By a model, or by a sheet that people fill."""
     from nyima.errors import InputError
-    from nyima_lab.measure.extracted import read_sheet, write_sheet
     from nyima.memory import Memory
+    from nyima_lab.measure.extracted import read_sheet, write_sheet
     from nyima_lab.train.samples import data_quality, own_examples
 
     if filled is not None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
-from nyima.errors import InputError
 from nyima.cli.common import Common, command, console, ensure_packs
+from nyima.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nyima.errors import InputError
 from nyima.cli.common import Common, command, console, ensure_packs
-from nyima.cli.evaluate_runs import closing, open_model
+from nyima.errors import InputError
+from nyima_lab.commands.evaluate_runs import closing, open_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,9 +102,9 @@ async def build(
     from nyima_lab.measure.builders import BUILDERS
     from nyima_lab.measure.builders import build as make
     from nyima_lab.measure.cases import write_cases
-    from nyima_lab.readers import read_cases
     from nyima_lab.measure.replay import Calls, ReplayedModel
     from nyima_lab.measure.tasks import first_sessions
+    from nyima_lab.readers import read_cases
 
     if kind not in BUILDERS:
         raise InputError(f"there is no builder {kind!r}: choose one of {', '.join(BUILDERS)}")
@@ -166,9 +166,9 @@ async def sheet(
 ) -> None:
     """Write a sheet for annotators: of a test set (related, fitting: yes or no), or of a
     run's replies (engagingness, coherence, consistency, score: 0 to 2), blind."""
-    from nyima_lab.readers import read_cases
     from nyima_lab.measure.runner import read_rows
     from nyima_lab.measure.sheets import annotated, write_case_sheet, write_reply_sheet
+    from nyima_lab.readers import read_cases
 
     if fill:
         model = open_model(common.settings(), fill)
@@ -227,10 +227,10 @@ async def quality(
 
     from nyima.app.find import find_embedder
     from nyima_lab.measure.quality import gate_quality, memory_quality
-    from nyima_lab.readers import read_cases
     from nyima_lab.measure.replay import Calls, ReplayedModel
     from nyima_lab.measure.streams import change_quality
     from nyima_lab.measure.tasks import first_sessions
+    from nyima_lab.readers import read_cases
 
     if view not in {"gate", "memory", "changes"}:
         raise InputError(f"there is no view {view!r}: choose gate, memory or changes")

@@ -14,7 +14,7 @@ import typer
 
 from nyima.cli.bars import progress
 from nyima.cli.common import Common, command, ensure_packs
-from nyima.cli.training_models import samples_from
+from nyima_lab.commands.training_models import samples_from
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -142,14 +142,14 @@ def _setup(text: str) -> Setup:
 
 async def _equipment(of: Of, chat: ChatModel | None) -> Equipment:
     """The trained parts of a folder, by their place in it (``list/ranker`` is list-ranker)."""
+    from nyima.errors import InputError
     from nyima.models.embed import OnnxEmbedder
+    from nyima.read.plan import ClassifierPlanner
+    from nyima.read.recall import QueryEmbedder
+    from nyima_lab.measure.bench import Equipment
     from nyima_lab.models.focus import FocusModel
     from nyima_lab.models.pair_scorer import OnnxPairScorer
     from nyima_lab.models.unified import UnifiedModel
-    from nyima.read.recall import QueryEmbedder
-    from nyima.read.plan import ClassifierPlanner
-    from nyima.errors import InputError
-    from nyima_lab.measure.bench import Equipment
 
     embedders: dict[str, Any] = {}
     rankers: dict[str, Any] = {}

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nyima.cli import training_models
 from nyima.cli.bars import curve_line, progress
 from nyima.cli.common import Common, command, ensure_packs
 from nyima.memory import Memory
+from nyima_lab.commands import training_models
 
 if TYPE_CHECKING:
     from rich.console import Console

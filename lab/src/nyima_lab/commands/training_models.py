@@ -174,9 +174,9 @@ async def planner(
 
 
 def _embedder(common: Common, folder: Path | None) -> Embedder:
-    from nyima.models.embed import OnnxEmbedder
     from nyima.app.find import find_embedder
     from nyima.errors import InputError
+    from nyima.models.embed import OnnxEmbedder
 
     if folder is not None:
         return OnnxEmbedder({n: folder / n for n in ("model.onnx", "tokenizer.json")}, folder.name)
@@ -211,8 +211,8 @@ async def reader(
 ) -> None:
     """Train the one model that plans, scores and replies: LoRA on --base, or a small one
     from nothing."""
-    from nyima_lab.models.unified import Design as Sort
     from nyima.errors import InputError
+    from nyima_lab.models.unified import Design as Sort
     from nyima_lab.train.focus import train_focus
     from nyima_lab.train.unified import Recipe, order_of, train_unified
 

@@ -8,17 +8,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nyima.stores.sqlite.store import SqliteStore
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Origin, Scope
 from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.memory import Interval, Passage, Provenance
 from nyima.domain.ports import ChatModel, Embedder, PairScorer, RecordFilter, SourceModel, Store
+from nyima.domain.recipe import Weights
 from nyima.domain.roles import Judge, Planned, Planner, Retriever
+from nyima.errors import InputError
 from nyima.read.calls import Caller
-from nyima.read.ranking import Weights
-from nyima.read.recall import QueryEmbedder, index_pending
-from nyima.read.sources import ABOUT, DependentRetriever, steps_for
 from nyima.read.judge import CrossEncoderJudge, RelevanceJudge, ScoreJudge, TrainedJudge
 from nyima.read.plan import (
     AllPlanner,
@@ -28,10 +26,12 @@ from nyima.read.plan import (
     RulePlanner,
     TrainedPlanner,
 )
+from nyima.read.recall import QueryEmbedder, index_pending
 from nyima.read.search import SearchRetriever
-from nyima.errors import InputError
-from nyima_lab.measure.grounded import ORDER, Sample
+from nyima.read.sources import ABOUT, DependentRetriever, steps_for
+from nyima.stores.sqlite.store import SqliteStore
 from nyima.testing import FixedClock, MemoryStore
+from nyima_lab.measure.grounded import ORDER, Sample
 
 __all__ = ["Bench", "Equipment", "GoldPlanner", "GoldRetriever", "scope_of"]
 

@@ -15,6 +15,8 @@ from datetime import UTC, datetime, timedelta
 from nyima.domain.conversation import Role
 from nyima.domain.ports import ChatModel
 from nyima.errors import ModelGarbled
+from nyima.language.words import content_words, cut_tokens, sentences
+from nyima.memory import Said
 from nyima_lab.measure.cases import Case, Question
 from nyima_lab.measure.prompting import (
     ANSWER,
@@ -34,8 +36,6 @@ from nyima_lab.measure.prompting import (
     TaskIn,
     ask,
 )
-from nyima.language.words import content_words, cut_tokens, sentences
-from nyima.memory import Said
 
 __all__ = ["BUILDERS", "Built", "build", "merge_pools"]
 

@@ -22,14 +22,14 @@ from nyima.domain.conversation import Role
 from nyima.domain.evidence import Budget, Evidence
 from nyima.domain.memory import MemoryRecord
 from nyima.domain.ports import ChatModel, Embedder, RecordFilter
-from nyima.write.jobs import turn_id
 from nyima.errors import InputError
-from nyima_lab.measure.cases import located
-from nyima_lab.measure.stats import interval
-from nyima.mechanisms.by_hand import Link
 from nyima.language.words import fold
+from nyima.mechanisms.by_hand import Link
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock
+from nyima.write.jobs import turn_id
+from nyima_lab.measure.cases import located
+from nyima_lab.measure.stats import interval
 
 __all__ = ["Cascade", "Outcome", "read_cascades", "run_cascades"]
 

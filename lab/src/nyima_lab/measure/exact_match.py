@@ -16,14 +16,14 @@ from nyima.domain.conversation import Role
 from nyima.domain.memory import Relation
 from nyima.domain.ports import ChatModel, Embedder
 from nyima.errors import InputError
-from nyima_lab.measure.cases import located
-from nyima_lab.measure.stats import interval
-from nyima.mechanisms.by_hand import Link
 from nyima.language.moments import read_moment
 from nyima.language.words import fold
+from nyima.mechanisms.by_hand import Link
 from nyima.memory import Memory, Said
 from nyima.services import destination, fill, read_form, upcoming
 from nyima.testing import FixedClock
+from nyima_lab.measure.cases import located
+from nyima_lab.measure.stats import interval
 
 __all__ = ["SKILLS", "read_skill_cases", "run_skill"]
 

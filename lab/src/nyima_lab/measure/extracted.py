@@ -10,10 +10,10 @@ from typing import Any
 
 from nyima.domain.memory import Relation
 from nyima.errors import InputError
-from nyima_lab.measure.stats import interval
 from nyima.language.words import fold
-from nyima.memory import Memory
 from nyima.mechanisms.graph.learning import Example
+from nyima.memory import Memory
+from nyima_lab.measure.stats import interval
 
 __all__ = ["read_sheet", "write_sheet"]
 

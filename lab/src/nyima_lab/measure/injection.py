@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from nyima.assistant import Assistant
-from nyima.mechanisms.documents.shelf import add_document
 from nyima.domain.conversation import Origin, Role
 from nyima.domain.documents import Document, Part
 from nyima.domain.ports import ChatModel, Completion, Embedder, Message
 from nyima.errors import InputError, ModelGarbled
+from nyima.language.words import fold
+from nyima.mechanisms.documents.shelf import add_document
+from nyima.memory import Said
 from nyima_lab.measure.cases import json_lines
 from nyima_lab.measure.stats import interval
-from nyima.language.words import fold
-from nyima.memory import Said
 
 __all__ = ["Attack", "read_attacks", "run_injection"]
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from nyima.domain.ports import ChatModel
 from nyima.errors import ConfigError, ModelError
+from nyima.language.words import cut_tokens
 from nyima_lab.measure.prompting import (
     BEST,
     CORRECT,
@@ -24,7 +25,6 @@ from nyima_lab.measure.prompting import (
     SingleIn,
     ask,
 )
-from nyima.language.words import cut_tokens
 
 __all__ = ["ASPECTS", "JUDGES", "Judge", "error_rate", "judge_rows"]
 

@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nyima.app.recipes import recipe_named
 from nyima.domain.conversation import Role
 from nyima.domain.memory import MemoryRecord, Note, ProfileFact, Summary
 from nyima.domain.ports import ChatModel, Embedder
-from nyima.app.recipes import recipe_named
 from nyima.errors import InputError, ModelError
-from nyima_lab.measure.cases import Case
-from nyima_lab.measure.metrics import memory_match
-from nyima_lab.measure.stats import interval
 from nyima.language.intent import first_person, worth_keeping
 from nyima.language.words import content_words, sentences, words
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock
+from nyima_lab.measure.cases import Case
+from nyima_lab.measure.metrics import memory_match
+from nyima_lab.measure.stats import interval
 
 __all__ = ["built", "gate_quality", "memory_quality"]
 

@@ -20,18 +20,18 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from nyima.app.recipes import recipe_named
 from nyima.domain.evidence import Budget, Query, Recall
 from nyima.domain.ports import Embedder
-from nyima.write.jobs import turn_id
-from nyima.app.recipes import recipe_named
 from nyima.errors import InputError
-from nyima_lab.measure.cases import Case, Question
-from nyima_lab.measure.metrics import ranked
-from nyima_lab.readers import read_cases
-from nyima_lab.measure.stats import interval
 from nyima.language.words import tokens
 from nyima.memory import Memory
 from nyima.testing import FixedClock
+from nyima.write.jobs import turn_id
+from nyima_lab.measure.cases import Case, Question
+from nyima_lab.measure.metrics import ranked
+from nyima_lab.measure.stats import interval
+from nyima_lab.readers import read_cases
 
 __all__ = ["run_retrieval"]
 

@@ -19,19 +19,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from nyima.app.recipes import recipe_named
 from nyima.assistant import Assistant
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Role
 from nyima.domain.evidence import Usage
 from nyima.domain.memory import Interval, Provenance, Summary
 from nyima.domain.ports import ChatModel, Embedder, Event
-from nyima.app.recipes import recipe_named
 from nyima.errors import InputError, ModelError, NyimaError, StoreError, StoreFull
+from nyima.memory import Memory
+from nyima.read.trace import trace_event
+from nyima.testing import FixedClock
 from nyima_lab.measure.cases import Case, Question
 from nyima_lab.measure.replay import Calls, Meter, ReplayedModel
-from nyima.memory import Memory
-from nyima.testing import FixedClock
-from nyima.read.trace import trace_event
 
 __all__ = ["Progress", "Run", "read_rows", "run_cases"]
 

@@ -8,10 +8,10 @@ from statistics import fmean
 from typing import Any
 
 from nyima.domain.evidence import Evidence
+from nyima.language.words import tokens
 from nyima.mechanisms.graph.policy import WalkPolicy
 from nyima.mechanisms.graph.walk import walk
 from nyima_lab.measure.stats import interval, t_test
-from nyima.language.words import tokens
 
 _ENOUGH = 5
 

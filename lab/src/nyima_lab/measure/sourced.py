@@ -10,13 +10,13 @@ from typing import Any
 
 from nyima.domain.evidence import Budget, Evidence, Query, Recall, Step, Usage
 from nyima.domain.ports import Completion, Message
+from nyima.domain.recipe import Recipe
+from nyima.errors import InputError
+from nyima.read.critics import NliCritic
 from nyima.read.prompting import Known, PromptBuilder
 from nyima.read.recall import BudgetSelector, QueryEmbedder, Recaller
-from nyima.app.recipes import Recipe
 from nyima.read.refine import Refiner
-from nyima.read.critics import NliCritic
 from nyima_lab.baselines.trained_reader import TrainedReader
-from nyima.errors import InputError
 from nyima_lab.measure.bench import Bench, scope_of
 from nyima_lab.measure.grounded import Sample, decision
 from nyima_lab.measure.metrics import bleu, rouge

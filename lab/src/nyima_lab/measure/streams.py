@@ -19,11 +19,11 @@ from typing import Any
 from nyima.domain.conversation import Role
 from nyima.domain.memory import Episode, MemoryRecord, Note, ProfileFact, Summary
 from nyima.domain.ports import ChatModel, Embedder, RecordFilter
+from nyima.language.words import fold
+from nyima.memory import Said
 from nyima_lab.measure.cases import Case
 from nyima_lab.measure.quality import built
 from nyima_lab.measure.stats import interval
-from nyima.language.words import fold
-from nyima.memory import Said
 
 __all__ = ["Stream", "change_quality", "make_stream", "stream_rates"]
 

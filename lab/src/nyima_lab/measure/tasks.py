@@ -10,8 +10,8 @@ from pathlib import Path
 from nyima.errors import ConfigError, InputError
 from nyima_lab.measure.builders import build_knowledge, merge_pools
 from nyima_lab.measure.cases import Case, write_cases
-from nyima_lab.readers import read_cases
 from nyima_lab.measure.replay import ReplayedModel
+from nyima_lab.readers import read_cases
 
 __all__ = ["TASKS", "Choice", "Task", "choose_cases", "dataset_of", "first_sessions"]
 

@@ -22,11 +22,11 @@ from nyima.assistant import Assistant
 from nyima.domain.conversation import Role
 from nyima.domain.evidence import Evidence
 from nyima.domain.ports import ChatModel, Embedder
-from nyima.write.jobs import turn_id
-from nyima_lab.measure.stats import interval
 from nyima.language.words import fold
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock
+from nyima.write.jobs import turn_id
+from nyima_lab.measure.stats import interval
 
 __all__ = ["Asked", "Life", "make_life", "run_weeks"]
 

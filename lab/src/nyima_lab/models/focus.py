@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nyima_lab.models.unified import Laid, Layout, UnifiedModel, packages, sees
 from nyima.errors import PackError
+from nyima_lab.models.unified import Laid, Layout, UnifiedModel, packages, sees
 
 __all__ = ["FocusModel", "candidates", "ends"]
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nyima.models.silent import no_telemetry
 from nyima.errors import PackError
+from nyima.models.silent import no_telemetry
 
 if TYPE_CHECKING:
     import onnxruntime

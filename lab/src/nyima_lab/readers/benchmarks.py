@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from nyima.domain.conversation import Role
 from nyima.errors import InputError
-from nyima_lab.measure.cases import Case, Question, load_json, located
 from nyima.memory import Said
+from nyima_lab.measure.cases import Case, Question, load_json, located
 
 __all__ = ["read_beam", "read_locomo", "read_locomo_corrected", "read_longmemeval", "read_prefeval", "read_realmem"]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from nyima.domain.conversation import Role
 from nyima.errors import InputError
-from nyima_lab.measure.cases import Case, Gold, Question, json_lines, load_json, located
 from nyima.memory import Said
+from nyima_lab.measure.cases import Case, Gold, Question, json_lines, load_json, located
 
 __all__ = ["read_carecall", "read_memorybank", "read_msc"]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from nyima.domain.conversation import Role
-from nyima_lab.measure.cases import Case, Gold, Question, json_lines, load_json, located
 from nyima.language.words import tight
 from nyima.memory import Said
+from nyima_lab.measure.cases import Case, Gold, Question, json_lines, load_json, located
 
 __all__ = ["read_dulemon", "read_kbp", "read_seeds"]
 

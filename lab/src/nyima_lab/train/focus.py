@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from nyima_lab.measure.grounded import Piece, Sample
 from nyima_lab.models.focus import FocusModel, candidates, ends
 from nyima_lab.models.unified import Design, Laid, Layout, packages
-from nyima_lab.measure.grounded import Piece, Sample
 from nyima_lab.train.loop import Fitted, Note, Schedule, batched, choose_device, fingerprint, fit
 from nyima_lab.train.unified import Recipe, new_model, order_of, padded
 

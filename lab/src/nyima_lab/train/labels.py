@@ -10,10 +10,10 @@ from typing import Any
 
 from nyima.domain.ports import ChatModel
 from nyima.errors import ModelGarbled
-from nyima_lab.measure.grounded import Piece, Sample
-from nyima_lab.measure.prompting import ask
 from nyima.language.words import cut_tokens, words
 from nyima.prompts.prompt import RELEVANCE, RelevanceIn
+from nyima_lab.measure.grounded import Piece, Sample
+from nyima_lab.measure.prompting import ask
 from nyima_lab.train.loop import Note
 from nyima_lab.train.pieces import Encoder
 from nyima_lab.train.retriever import query_text

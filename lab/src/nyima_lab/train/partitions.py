@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from nyima.domain.evidence import Evidence, Query
 from nyima.domain.memory import Relation
 from nyima.domain.ports import ChatModel, Embedder, RecordFilter
-from nyima_lab.baselines.partition_agent import PARTITION_AGENT, PartitionAgent, partition_states, seen_from
-from nyima.mechanisms.graph.policy import Policy, fresh_policy
-from nyima_lab.baselines.memories import PartitionRetriever
 from nyima.errors import InputError
-from nyima_lab.measure.stats import interval, t_test
-from nyima.memory import Memory
-from nyima.mechanisms.graph.versions import Version, current, keep
 from nyima.mechanisms.graph.learning import Adam, Example, Reward, through
+from nyima.mechanisms.graph.policy import Policy, fresh_policy
+from nyima.mechanisms.graph.versions import Version, current, keep
+from nyima.memory import Memory
+from nyima_lab.baselines.memories import PartitionRetriever
+from nyima_lab.baselines.partition_agent import PARTITION_AGENT, PartitionAgent, partition_states, seen_from
+from nyima_lab.measure.stats import interval, t_test
 from nyima_lab.train.run import Note, Plan, reward_of, split, thinned
 from nyima_lab.train.samples import own_examples, questions_of
 

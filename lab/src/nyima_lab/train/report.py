@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from nyima.domain.ports import ChatModel, Embedder
+from nyima.errors import InputError
+from nyima.mechanisms.graph.learning import Reward
 from nyima.mechanisms.graph.policy import Policy, RulePolicy, WalkPolicy
 from nyima.mechanisms.graph.walk import walk
-from nyima.errors import InputError
 from nyima_lab.measure.selection import compare_policies, selection_rows
-from nyima.mechanisms.graph.learning import Reward
 from nyima_lab.train.rewards import AnswerReward, QuoteReward
 from nyima_lab.train.run import Plan, learn, split
 from nyima_lab.train.samples import Asked, examples_of

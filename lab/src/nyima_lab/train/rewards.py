@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from nyima.domain.evidence import Evidence
 from nyima.domain.ports import ChatModel, Completion, Message
-from nyima_lab.measure.metrics import bleu, rouge
 from nyima.language.words import content_words, cut_tokens, tokens
-from nyima.prompts.prompt import fill, sections
 from nyima.mechanisms.graph.learning import Example
+from nyima.prompts.prompt import fill, sections
+from nyima_lab.measure.metrics import bleu, rouge
 
 __all__ = ["AnswerReward", "QuoteReward"]
 

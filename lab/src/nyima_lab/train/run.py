@@ -10,12 +10,12 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from nyima.domain.ports import ChatModel, Embedder
-from nyima.mechanisms.graph.policy import Policy, RulePolicy, WalkPolicy, fresh_policy
 from nyima.errors import InputError
-from nyima_lab.measure.selection import selection_rows
-from nyima.memory import Memory
-from nyima.mechanisms.graph.versions import Version, current, keep
 from nyima.mechanisms.graph.learning import Example, Gradient, Reward, reinforce, warm_start
+from nyima.mechanisms.graph.policy import Policy, RulePolicy, WalkPolicy, fresh_policy
+from nyima.mechanisms.graph.versions import Version, current, keep
+from nyima.memory import Memory
+from nyima_lab.measure.selection import selection_rows
 from nyima_lab.train.rewards import AnswerReward, QuoteReward
 from nyima_lab.train.samples import Asked, dense_ranking, examples_of, own_examples
 

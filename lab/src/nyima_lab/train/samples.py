@@ -15,19 +15,29 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from nyima.app.recipes import recipe_named
 from nyima.domain.conversation import Role
 from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.memory import Relation
 from nyima.domain.ports import ChatModel, Embedder
-from nyima.app.recipes import recipe_named
 from nyima.errors import InputError, ModelGarbled
-from nyima_lab.measure.cases import load_json, located
-from nyima_lab.measure.prompting import ASSOCIATIONS, PAIRS, SAID, SYNTHETIC, MemoriesIn, PairsIn, SaidIn, SyntheticIn, ask
-from nyima.mechanisms.by_hand import Link
 from nyima.language.words import fold
+from nyima.mechanisms.by_hand import Link
+from nyima.mechanisms.graph.learning import Example
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock
-from nyima.mechanisms.graph.learning import Example
+from nyima_lab.measure.cases import load_json, located
+from nyima_lab.measure.prompting import (
+    ASSOCIATIONS,
+    PAIRS,
+    SAID,
+    SYNTHETIC,
+    MemoriesIn,
+    PairsIn,
+    SaidIn,
+    SyntheticIn,
+    ask,
+)
 
 __all__ = [
     "Asked", "associations", "data_quality", "dense_ranking", "examples_of", "neighbourhood_of", "own_examples", "questions_of", "synthesise",

@@ -11,10 +11,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from nyima_lab.models.unified import Design, Laid, Layout, UnifiedModel, allowed, packages
 from nyima.errors import InputError, PackError
 from nyima_lab.measure.grounded import ORDER, Sample, decision
 from nyima_lab.measure.planning import planning_scores
+from nyima_lab.models.unified import Design, Laid, Layout, UnifiedModel, allowed, packages
 from nyima_lab.train.loop import Fitted, Note, Schedule, batched, choose_device, fingerprint, fit
 from nyima_lab.train.pieces import new_tokenizer
 from nyima_lab.train.retriever import texts_of

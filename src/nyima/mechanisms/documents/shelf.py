@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from nyima.change.cascade import Receipt
 from nyima.domain.changes import Add, Change, Delta, Retire
 from nyima.domain.conversation import Origin, clean_text
 from nyima.domain.documents import Document
 from nyima.domain.memory import Interval, Passage, Provenance
-from nyima.change.cascade import Receipt
-from nyima.mechanisms.documents.cut import cut
-from nyima.read.recall import index_pending
-from nyima.read.sources import ABOUT, in_order
-from nyima.read.search import KINDS_OF
 from nyima.errors import ModelError, NotFound
+from nyima.mechanisms.documents.cut import cut
 from nyima.memory import Memory
+from nyima.read.recall import index_pending
+from nyima.read.search import KINDS_OF
+from nyima.read.sources import ABOUT, in_order
 
 __all__ = [
     "Added",

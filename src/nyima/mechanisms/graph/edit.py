@@ -17,6 +17,11 @@ from nyima.domain.changes import Add, Change, Retire, Revise
 from nyima.domain.conversation import Origin, Scope, Turn
 from nyima.domain.memory import ME, Claim, Entity, Interval, Provenance, Relation
 from nyima.domain.ports import RecordFilter, Store
+from nyima.language.english.mentions import another_person, canonical_mention, stems
+from nyima.language.english.statement import Statement
+from nyima.language.moments import Moment, read_moment
+from nyima.language.relations import LABELS, label_of, single
+from nyima.language.words import fold
 from nyima.mechanisms.graph.comparing import (
     OVER,
     called,
@@ -27,13 +32,8 @@ from nyima.mechanisms.graph.comparing import (
     shared_matter,
     standard_note,
 )
-from nyima.mechanisms.graph.partitions import Partitions
 from nyima.mechanisms.graph.entities import Nodes, relation_id
-from nyima.language.english.mentions import another_person, canonical_mention, stems
-from nyima.language.english.statement import Statement
-from nyima.language.moments import Moment, read_moment
-from nyima.language.relations import LABELS, label_of, single
-from nyima.language.words import fold
+from nyima.mechanisms.graph.partitions import Partitions
 
 __all__ = ["Editor"]
 

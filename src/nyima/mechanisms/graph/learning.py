@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nyima.domain.evidence import Evidence
+from nyima.errors import InputError
 from nyima.mechanisms.graph.policy import Policy
 from nyima.mechanisms.graph.walk import walk
-from nyima.errors import InputError
 
 __all__ = ["Adam", "Example", "Gradient", "Reward", "backward", "reinforce", "through", "warm_start"]
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from nyima.domain.evidence import Recall
-from nyima.mechanisms.graph.policy import Policy, RulePolicy, fresh_policy
 from nyima.language.words import content_words
-from nyima.memory import Memory
-from nyima.mechanisms.graph.versions import Version, current, keep
 from nyima.mechanisms.graph.learning import Adam, backward
+from nyima.mechanisms.graph.policy import Policy, RulePolicy, fresh_policy
+from nyima.mechanisms.graph.versions import Version, current, keep
+from nyima.memory import Memory
 
 __all__ = ["learn_from_answer", "learn_from_thumb"]
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from nyima.domain.ports import Event
-from nyima.mechanisms.graph.policy import Policy, RulePolicy, WalkPolicy, policy_from
 from nyima.errors import NotFound
+from nyima.mechanisms.graph.policy import Policy, RulePolicy, WalkPolicy, policy_from
 from nyima.memory import Memory
 
 __all__ = ["Version", "current", "keep", "roll_back", "versions"]

@@ -17,11 +17,11 @@ from nyima.domain.evidence import Budget, Evidence, Query, Selection, Step, Visi
 from nyima.domain.memory import ME, Entity, MemoryRecord, Relation
 from nyima.domain.ports import RecordFilter, Store, Vector
 from nyima.domain.roles import Retriever
+from nyima.errors import ModelError
+from nyima.language.words import content_words
 from nyima.mechanisms.graph.partitions import Embed, floats
 from nyima.mechanisms.graph.policy import WalkPolicy
 from nyima.read.ranking import coverage, select
-from nyima.errors import ModelError
-from nyima.language.words import content_words
 
 __all__ = ["GraphRetriever", "WalkSelector", "question_parts", "walk"]
 

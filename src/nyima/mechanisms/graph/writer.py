@@ -19,11 +19,6 @@ from nyima.domain.conversation import Origin, Role, Scope, Turn
 from nyima.domain.memory import ME, Interval, Note
 from nyima.domain.ports import Embedder, Job, RecordFilter
 from nyima.domain.roles import Written
-from nyima.mechanisms.graph.edit import Editor
-from nyima.mechanisms.graph.partitions import Partitions
-from nyima.mechanisms.graph.entities import Nodes
-from nyima.read.recall import index_pending
-from nyima.write.desk import Desk, notes_of
 from nyima.errors import ModelError
 from nyima.language.english.extract import statements
 from nyima.language.english.statement import Statement, from_fact
@@ -31,6 +26,11 @@ from nyima.language.facts import proposals
 from nyima.language.intent import first_person
 from nyima.language.relations import SUBCLASSES, Subclass
 from nyima.language.words import fold, has_quotation
+from nyima.mechanisms.graph.edit import Editor
+from nyima.mechanisms.graph.entities import Nodes
+from nyima.mechanisms.graph.partitions import Partitions
+from nyima.read.recall import index_pending
+from nyima.write.desk import Desk, notes_of
 
 __all__ = ["GraphWriter"]
 

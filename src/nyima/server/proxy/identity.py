@@ -11,9 +11,9 @@ from typing import Any
 
 from nyima.domain.conversation import Role, Scope, clean_text
 from nyima.errors import InputError
+from nyima.memory import Memory
 from nyima.server.access.keys import Key
 from nyima.server.problems import Problem
-from nyima.memory import Memory
 
 __all__ = ["Told", "header", "housekeeping", "open_session", "own_session", "place_of", "scope_of", "told"]
 

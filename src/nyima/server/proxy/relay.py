@@ -13,22 +13,22 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from nyima.server.proxy.upstream import Sent, Upstream
 from nyima.domain.evidence import Usage
 from nyima.errors import ModelUnreachable, NyimaError
 from nyima.exchange import Exchange
-from nyima.server.proxy.rewrite import Answered, refused
-from nyima.server.proxy.identity import Told
+from nyima.language.words import tokens
 from nyima.server.access.keys import Key
 from nyima.server.access.limits import Limits
-from nyima.server.pool import Memories
 from nyima.server.metrics import Metrics
+from nyima.server.pool import Memories
+from nyima.server.problems import Problem, envelope, problem_of
+from nyima.server.proxy.identity import Told
 from nyima.server.proxy.note_support import Notetakers
 from nyima.server.proxy.response_owners import Owned
-from nyima.server.problems import Problem, envelope, problem_of
-from nyima.server.sse import events, parsed, rendered
+from nyima.server.proxy.rewrite import Answered, refused
+from nyima.server.proxy.upstream import Sent, Upstream
 from nyima.server.proxy.wires import Stream, Wire
-from nyima.language.words import tokens
+from nyima.server.sse import events, parsed, rendered
 
 __all__ = ["MOST_ANSWER", "Services", "Work"]
 

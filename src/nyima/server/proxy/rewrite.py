@@ -9,9 +9,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from nyima.server.proxy.upstream import Sent
 from nyima.server.access.keys import Key
 from nyima.server.problems import Problem, envelope
+from nyima.server.proxy.upstream import Sent
 from nyima.server.sse import dumped, parsed
 
 __all__ = ["Answered", "outgoing", "read_object", "refused"]

@@ -13,10 +13,13 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from nyima.server.proxy.upstream import Upstream
 from nyima.domain.conversation import Role
 from nyima.exchange import Asked, Exchange
-from nyima.server.proxy.rewrite import Answered, outgoing, read_object, refused
+from nyima.server.access.keys import Key
+from nyima.server.access.limits import Limits
+from nyima.server.metrics import Metrics
+from nyima.server.pool import Memories
+from nyima.server.problems import Problem
 from nyima.server.proxy.identity import (
     Told,
     header,
@@ -27,18 +30,15 @@ from nyima.server.proxy.identity import (
     scope_of,
     told,
 )
-from nyima.server.access.keys import Key
-from nyima.server.access.limits import Limits
-from nyima.server.pool import Memories
-from nyima.server.metrics import Metrics
 from nyima.server.proxy.note_support import Notetakers
+from nyima.server.proxy.relay import MOST_ANSWER, Services, Work
 from nyima.server.proxy.response_owners import Owned
-from nyima.server.problems import Problem
-from nyima.server.sse import parsed
+from nyima.server.proxy.rewrite import Answered, outgoing, read_object, refused
+from nyima.server.proxy.upstream import Upstream
 from nyima.server.proxy.wire_chat import CHAT
 from nyima.server.proxy.wire_responses import RESPONSES
 from nyima.server.proxy.wires import Lines, Wire
-from nyima.server.proxy.relay import MOST_ANSWER, Services, Work
+from nyima.server.sse import parsed
 
 __all__ = ["Proxy"]
 

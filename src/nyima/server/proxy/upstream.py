@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx2
 
-from nyima.models.reached import Reaches
 from nyima.errors import ModelUnreachable
+from nyima.models.reached import Reaches
 
 __all__ = ["Sent", "Upstream"]
 

@@ -10,8 +10,8 @@ from typing import Any
 from nyima.domain.evidence import Usage
 from nyima.errors import ModelUnreachable
 from nyima.exchange import Exchange
-from nyima.server.sse import DONE, SseEvent, rendered
 from nyima.server.proxy.wires import CUT, Lines, Stream, Wire, added, messages_of, role_of, text_in, usage_of
+from nyima.server.sse import DONE, SseEvent, rendered
 
 __all__ = ["CHAT"]
 

@@ -17,18 +17,18 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from nyima.mechanisms.documents.shelf import add_document, held_documents, index_documents, remove_documents
+from nyima.app.counts import statistics
 from nyima.domain.conversation import Role
 from nyima.domain.memory import KINDS, Entity, MemoryRecord, Note, ProfileFact, Relation, Summary
 from nyima.errors import NotFound
-from nyima.mechanisms.graph.look import entity_named, neighbourhood
+from nyima.mechanisms.documents.shelf import add_document, held_documents, index_documents, remove_documents
 from nyima.mechanisms.graph.draw import as_svg
+from nyima.mechanisms.graph.look import entity_named, neighbourhood
+from nyima.mechanisms.pins import pin, pinned
+from nyima.memory import Memory
+from nyima.read.trace import record_to_json
 from nyima.server.problems import Problem
 from nyima.server.state import Caller, caller, served
-from nyima.memory import Memory
-from nyima.mechanisms.pins import pin, pinned
-from nyima.app.counts import statistics
-from nyima.read.trace import record_to_json
 
 __all__ = ["PAGES", "Route", "login_page", "render", "routes"]
 

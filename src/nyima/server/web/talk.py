@@ -15,14 +15,14 @@ from nyima.assistant import Assistant
 from nyima.domain.conversation import Role
 from nyima.domain.evidence import Answer
 from nyima.errors import NotFound, NyimaError
+from nyima.language.facts import proposals
+from nyima.memory import Said
+from nyima.read.trace import evidence_to_dict
 from nyima.server.problems import Problem
 from nyima.server.shapes import ChatIn
 from nyima.server.sse import rendered
 from nyima.server.state import Caller, caller
 from nyima.server.web.pages import Route, render
-from nyima.language.facts import proposals
-from nyima.memory import Said
-from nyima.read.trace import evidence_to_dict
 
 __all__ = ["routes"]
 

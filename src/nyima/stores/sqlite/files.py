@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nyima.stores.sqlite import find as sqlite_search
-from nyima.stores.encoding import MIGRATIONS, decode
 from nyima.errors import ForeignStore, NewerStore, StoreError, StoreFull, StoreLocked, StoreReadOnly
+from nyima.stores.encoding import MIGRATIONS, decode
+from nyima.stores.sqlite import find as sqlite_search
 
 __all__ = ["compact", "erase", "open_file", "rebuild_text", "scan", "transaction", "translated"]
 

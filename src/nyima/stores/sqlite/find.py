@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nyima.stores.encoding import from_micros, micros
 from nyima.domain.ports import Hit, Probe
 from nyima.language.words import content_words, fold, segment
+from nyima.stores.encoding import from_micros, micros
 
 __all__ = ["Matrices", "add_text", "drop_text", "ensure_text", "remove_text", "search_words"]
 

@@ -10,12 +10,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from nyima.stores.sqlite import find as sqlite_search
-from nyima.stores.encoding import claim_key, decode, encode, from_micros, micros
 from nyima.domain.conversation import Session, Turn
 from nyima.domain.memory import Episode, MemoryRecord
 from nyima.domain.ports import LAPSED, Event, Job, RecordFilter
 from nyima.errors import Conflict, LostLease, NotFound
+from nyima.stores.encoding import claim_key, decode, encode, from_micros, micros
+from nyima.stores.sqlite import find as sqlite_search
 
 __all__ = [
     "add_change", "add_event", "add_jobs", "add_record", "add_turn", "close_record", "embedder", "events", "finish", "jobs", "lease",

@@ -13,16 +13,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from nyima.stores.sqlite import files as sqlite_files
-from nyima.stores.sqlite import rows as sqlite_rows
-from nyima.stores.sqlite import find as sqlite_search
-from nyima.stores.encoding import from_micros, micros
-from nyima.stores.sqlite.files import translated
 from nyima.domain.changes import Add, ChangeRow, Delta, Erase, Retire, Revise
 from nyima.domain.conversation import Origin, Role, Scope, Session, Turn
 from nyima.domain.memory import MemoryRecord
 from nyima.domain.ports import Event, Hit, Job, Probe, RecordFilter, Vector
 from nyima.errors import Conflict, EmbedderMismatch
+from nyima.stores.encoding import from_micros, micros
+from nyima.stores.sqlite import files as sqlite_files
+from nyima.stores.sqlite import find as sqlite_search
+from nyima.stores.sqlite import rows as sqlite_rows
+from nyima.stores.sqlite.files import translated
 
 __all__ = ["SqliteStore"]
 

@@ -23,6 +23,7 @@ from nyima.engines.reading import Known, PromptBuilder, Shot
 from nyima.engines.recipes import Recipe, recipe_named
 from nyima.engines.sources import Source
 from nyima.engines.strategies.common import notes_of
+from nyima.engines.undo import LoggedChange
 from nyima.errors import InputError, NoModel, NotFound
 from nyima.memory import Explanation, Memory, Said
 from nyima.opening import parts_for, read_shots
@@ -312,6 +313,17 @@ class Assistant:
         receipt = await self.memory.forget(*ids, query=query, session=session)
         self.refresh()
         return receipt
+
+    async def log(self, limit: int | None = None) -> list[LoggedChange]:
+        """What was learned and changed, newest first (see ``Memory.log``)."""
+        return await self.memory.log(limit)
+
+    async def undo(self, id: str | None = None) -> LoggedChange:
+        """Take back one change (see ``Memory.undo``)."""
+        await self._quiet()
+        done = await self.memory.undo(id)
+        self.refresh()
+        return done
 
     async def explain(self, what: str = "last") -> Explanation:
         """Why (see ``Memory.explain``)."""

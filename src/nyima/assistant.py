@@ -16,6 +16,7 @@ from nyima.app.recipes import recipe_named
 from nyima.app.telemetry import span
 from nyima.app.tools import Tool, load_tools
 from nyima.change.cascade import Receipt
+from nyima.change.undo import LoggedChange
 from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
 from nyima.domain.evidence import Answer, Budget, Notes, Query, Recall
 from nyima.domain.ports import ChatModel, Clock, Embedder, Message
@@ -313,6 +314,17 @@ class Assistant:
         receipt = await self.memory.forget(*ids, query=query, session=session)
         self.refresh()
         return receipt
+
+    async def log(self, limit: int | None = None) -> list[LoggedChange]:
+        """What was learned and changed, newest first (see ``Memory.log``)."""
+        return await self.memory.log(limit)
+
+    async def undo(self, id: str | None = None) -> LoggedChange:
+        """Take back one change (see ``Memory.undo``)."""
+        await self._quiet()
+        done = await self.memory.undo(id)
+        self.refresh()
+        return done
 
     async def explain(self, what: str = "last") -> Explanation:
         """Why (see ``Memory.explain``)."""

@@ -15,7 +15,7 @@ from nyima.app.parts import Parts
 from nyima.app.sources_file import checked
 from nyima.app.telemetry import span
 from nyima.change.cascade import Cascade, Forgetting, Receipt
-from nyima.change.undo import LoggedChange, log_of, noted_again, taken_back, withdrawn
+from nyima.change.undo import UNDONE, LoggedChange, log_of, noted_again, taken_back, withdrawn
 from nyima.domain.changes import Add, Delta, merge
 from nyima.domain.conversation import Origin, Role, Session, Turn, as_utc, clean_text
 from nyima.domain.evidence import Budget, Evidence, Query, Recall
@@ -43,6 +43,7 @@ from nyima.write.jobs import MODEL_FREE, Ingest, Progress, turn_id
 
 __all__ = ["Explanation", "Memory", "Remembered", "Said"]
 
+_FEW = 20
 _MEANT = 0.45
 _MEANT_SHARE = 0.75
 
@@ -202,9 +203,10 @@ class Memory:
         return await self.ingest.drain(self.scope, self._name, progress, kinds)
 
     async def catch_up(self) -> None:
-        """Do the work that is due and quick: rules, and the profile out of what is noted
-        already. Summaries and notes, which take a model's time, wait for ``drain``."""
-        await self.ingest.drain(self.scope, self._name, None, (*MODEL_FREE, "profile"), vectors=False)
+        """Do what can be done in a moment: the profile out of what is noted already, then a few
+        jobs that need no model. The rest, and what takes a model's time, waits for ``drain``."""
+        await self.ingest.drain(self.scope, self._name, None, ("profile",), most=_FEW, vectors=False)
+        await self.ingest.drain(self.scope, self._name, None, MODEL_FREE, most=_FEW, vectors=False)
 
     # --- reading ---
 
@@ -445,26 +447,32 @@ class Memory:
         last one. ``redo`` brings it back. An erase cannot be undone. Raises NotFound when
         there is nothing to undo, InputError for a change that cannot be."""
         now = self.parts.clock.now()
-        if id is not None and not id.isdecimal():
+        if id is not None and not id[:1].isdecimal():
             lines = [c for c in await log_of(self.store, self.scope) if c.turn == id and c.undoable]
             line = lines[0] if lines else LoggedChange("", now, "", "noted", "", "", undoable=False, turn=id)
         else:
             line = await self.undoable(id)
-        gone, events = await withdrawn(self.store, self.scope, line.turn, now) if line.turn else ([], [])
+        gone, events = await withdrawn(self.store, self.scope, line.turn, now, line.id) if line.turn else ([], [])
         changes = await taken_back(self.store, self.scope, line, now)
         await self.store.commit(self.scope, merge([Delta((*changes, *gone), "undo")]), events=events)
         return line
 
     async def redo(self) -> LoggedChange:
-        """Take back the last undo. Raises NotFound when nothing was undone."""
+        """Take back the last undo. Raises NotFound when nothing was undone, or something newer
+        stands in its place."""
         now = self.parts.clock.now()
         line = next((c for c in await log_of(self.store, self.scope) if c.by == "undo" and c.undoable), None)
+        marks = await self.store.events(self.scope, UNDONE)
+        silent = next((m for m in marks if not m.body.get("change")), None)
+        if silent is not None and (line is None or silent.at > line.at):  # nothing had been noted of that turn yet
+            line = LoggedChange("", silent.at, "undo", "noted", "", "", undoable=True, turn=silent.body["turn"])
         if line is None:
             raise NotFound("there is no undo left to take back: `nyima log` lists what was done")
+        undone = {row.reason.removeprefix("undo of ") for row in line.rows}
+        turns = [m.body["turn"] for m in marks if m.body.get("change") in undone] or [line.turn]
         changes = await taken_back(self.store, self.scope, line, now)
         events: list[Event] = []
-        made = await self.store.records(self.scope, RecordFilter(ids=tuple(r.id for r in line.rows), retired=True))
-        for turn in dict.fromkeys(t for r in made for t in r.provenance.turns):
+        for turn in filter(None, turns):
             gone, notes = await noted_again(self.store, self.scope, turn, now)
             changes, events = [*changes, *gone], [*events, *notes]
         await self.store.commit(self.scope, merge([Delta(tuple(changes), "redo")]), events=events)

@@ -107,6 +107,8 @@ async def converse(
         ended = time.perf_counter()
         try:
             text = await ears.hear(samples, await _names(nyima))
+        except PackError:
+            raise
         except ModelError as error:
             show("note", f"that could not be heard: {error}")
             continue

@@ -99,8 +99,10 @@ async def test_a_small_set_in_each_format(dataset: str, tmp_path: Path) -> None:
         "realmem": (1, 0),
         "beam": (1, 1),
     }[dataset]
-    assert {r["recipe"] for r in report["rows"]} == {"bm25", "default"}
-    assert all(r["share"] == 1.0 for r in report["rows"] if r["k"] >= 5)
+    assert {r["recipe"] for r in report["rows"]} == {"bm25", "default", "recall"}
+    (asked,) = [r for r in report["rows"] if r["recipe"] == "recall"]
+    assert asked["tokens"] > 0, "what users get has a length"
+    assert all(r["share"] == 1.0 for r in report["rows"] if r["k"] >= 5 and r is not asked)
     assert seen[-1][0] == seen[-1][1]
     for name in ("plot.png", "plot.svg"):
         plot_retrieval(report, tmp_path / name)

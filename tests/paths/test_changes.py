@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from nyima.app.recipes import RECIPES
-from nyima.domain.memory import Note, ProfileFact
+from nyima.domain.memory import Note, ProfileFact, Relation
 from nyima.errors import InputError, NotFound
 from nyima.mechanisms.documents.parse import parse_document
 from nyima.mechanisms.documents.shelf import add_document, held_documents
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
+from support import answer, companion
 
 OTHER = '{"text": "They talked about tea."}'
 NOTES = '{"remember": true, "facts": {"hobby": "tea"}, "context": "", "knowledge": "The user likes tea."}'
@@ -106,6 +107,56 @@ async def test_a_redone_message_has_its_notes_again(db: Path, embedder: HashEmbe
         assert await memory.store.events(memory.scope, "undone") == []
 
 
+async def test_undo_leaves_the_nodes_that_others_name(db: Path, embedder: HashEmbedder) -> None:
+    async with Memory.open(db, recipe="graph", embedder=embedder) as memory:
+        (first,) = (await memory.remember([Said("My sister Ana lives in Porto.")], session="s")).turns
+        await memory.drain()
+        await memory.remember([Said("My sister Ana works at Delphi.")], session="s")
+        await memory.drain()
+        await memory.undo(first.id)
+        entities = {r.id for r in await memory.records(kinds=("entity",))}
+        for relation in await memory.records(kinds=("relation",)):
+            assert isinstance(relation, Relation)
+            assert {relation.head, relation.tail} <= entities
+        assert [c for c in await memory.log() if c.turn == first.id and c.undoable] == []
+
+
+async def test_two_turns_of_one_step_are_two_changes(db: Path, clock: FixedClock) -> None:
+    facts = [{"name": "Karen"}, {"pet": "cat"}]
+    model = ScriptedModel({"chat": [answer("ok", remember=True, facts=f) for f in facts]})
+    async with companion(db, model, recipe="profile", clock=clock) as nyima:
+        await nyima.reply("My name is Karen.")
+        await nyima.reply("I have a cat.")
+        await nyima.end_session()
+        await nyima.drain()
+        lines = await nyima.memory.log()
+        assert len({c.id for c in lines}) == len(lines)
+        await nyima.memory.undo(next(c.id for c in lines if c.after == "cat"))
+        assert (await nyima.memory.profile()).as_dict() == {"name": "Karen"}
+
+
+async def test_what_comes_back_never_stands_beside_what_took_its_place(memory: Memory) -> None:
+    await memory.set_fact("city", "Braga")
+    await memory.undo()
+    await memory.set_fact("city", "Porto")
+    with pytest.raises(NotFound):
+        await memory.redo()
+    assert await facts(memory) == {"location": "Porto"}
+
+
+async def test_an_undo_before_anything_was_noted_can_be_redone(db: Path, embedder: HashEmbedder) -> None:
+    async with Memory.open(db, recipe="graph", embedder=embedder) as memory:
+        (one,) = (await memory.remember([Said("I live in Porto.")], session="s")).turns
+        await memory.drain()
+        (two,) = (await memory.remember([Said("I like tea.")], session="s")).turns
+        await memory.undo(one.id)
+        await memory.undo(two.id)
+        await memory.redo()
+        assert [e.body["turn"] for e in await memory.store.events(memory.scope, "undone")] == [one.id]
+        await memory.redo()
+        assert [r.text for r in await memory.records(kinds=("relation",))] == ["The user lives in Porto."]
+
+
 # --- forgetting ---
 
 
@@ -133,6 +184,19 @@ async def test_one_memory_goes_alone_and_the_receipt_says_that_its_words_stay(me
     assert await memory.records(kinds=("note",)) == []
     assert (await memory.forget(session=done.turns[0].session)).still_said == ()
     assert b"Tiago" not in b"".join(p.read_bytes() for p in db.parent.glob("memory.db*"))
+
+
+async def test_what_was_forgotten_alone_is_not_believed_again(db: Path, clock: FixedClock) -> None:
+    model = ScriptedModel({"chat": [answer("ok", remember=True, facts={"name": "Karen", "pet": "cat"})]})
+    async with companion(db, model, clock=clock) as nyima:
+        await nyima.reply("My name is Karen, and I have a cat.")
+        await nyima.drain()
+        named = [r for r in await nyima.memory.records(kinds=("relation",)) if "Karen" in r.text]
+        await nyima.memory.forget(*(r.id for r in named), only=True)
+        await nyima.end_session()
+        await nyima.drain()
+        assert "name" not in (await nyima.memory.profile()).as_dict()
+        assert (await nyima.memory.profile()).as_dict()["pet"] == "cat"
 
 
 @pytest.mark.parametrize("recipe", [name for name in RECIPES if RECIPES[name].writers])

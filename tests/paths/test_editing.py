@@ -48,8 +48,10 @@ async def test_a_sentence_with_another_value_is_that_value(full: Memory) -> None
     new = await full.revise(home.id, "The user lives in Porto.")
     assert isinstance(new, Relation)
     assert (new.text, await full.value(new)) == ("The user lives in Porto.", "Porto")
+    again = await full.revise(new.id, "the user lives in Faro")  # another case, without the full stop
+    assert (again.text, await full.value(again)) == ("The user lives in Faro.", "Faro")
     (fact,) = [r for r in await full.records(kinds=("fact",)) if "name" in r.text]
-    assert (await full.revise(fact.id, "name: Clara")).text == "name: Clara"
+    assert (await full.revise(fact.id, "Name:Clara")).text == "name: Clara"
     (note,) = await full.records(kinds=("note",))
     new = await full.revise(note.id, note.text.replace("something", "something else"))
     assert new.text == note.text.replace("something", "something else")
@@ -57,8 +59,11 @@ async def test_a_sentence_with_another_value_is_that_value(full: Memory) -> None
 
 async def test_a_sentence_that_says_more_is_refused_and_nothing_is_lost(full: Memory) -> None:
     (home,) = [r for r in await full.records(kinds=("relation",)) if "Braga" in r.text]
-    with pytest.raises(InputError, match="give the value alone"):
-        await full.revise(home.id, "The user moved to Guimarães last weekend.")
+    for more in ("The user moved to Guimarães last weekend.", "I live in Porto.", "Maria lives in Porto."):
+        with pytest.raises(InputError, match="give the value alone"):
+            await full.revise(home.id, more)
+    with pytest.raises(InputError, match="empty"):
+        await full.revise(home.id, "The user lives in  .")
     assert (await full.record(home.id)).recorded.until is None
 
 

@@ -11,7 +11,7 @@ from nyima.change.needles import needles_of, quoted_in, repeats, telling, traces
 from nyima.domain.changes import Add, Change, Delta, Erase, Retire, Revise
 from nyima.domain.conversation import Role, Scope, Turn
 from nyima.domain.memory import Entity, Interval, MemoryRecord, Note, ProfileFact, Relation, Summary
-from nyima.domain.ports import Clock, Job, RecordFilter, Store, follow_up
+from nyima.domain.ports import Clock, Event, Job, RecordFilter, Store, follow_up
 from nyima.domain.recipe import Recipe
 from nyima.domain.roles import Written
 from nyima.language.words import fold, sentences
@@ -202,6 +202,8 @@ class Cascade:
         changes += [Erase(id, "turn") for id in doomed.turns]
         changes += [Erase(id, "session") for id in sessions]
         quoting, cleaned = await quoted_in(self.store, scope, needles, doomed.turns)
+        noted, kept = await self._without(scope, doomed, {e.id for e in quoting})
+        quoting, cleaned = [*quoting, *noted], [*cleaned, *kept]
         doomed.traces |= {e.id for e in quoting if e.kind in {"recall", "feedback"}}
         changes += [Erase(e.id, "event") for e in quoting]
         jobs_before = len(await self.store.jobs(scope))
@@ -218,6 +220,20 @@ class Cascade:
             bytes_found=report["bytes_found"],
             still_said=tuple(t.id for t in doomed.kept),
         )
+
+    async def _without(self, scope: Scope, doomed: _Doomed, seen: set[str]) -> tuple[list[Event], list[Event]]:
+        """The notes of turns that stay without what the erased records say, so that it is not
+        believed again; those that go, and those that take their place."""
+        said = fold("\n".join(r.text for r in doomed.records.values()))
+        gone, instead = list[Event](), list[Event]()
+        for turn in doomed.kept:
+            for kind in ("notes", "facts"):
+                for event in await self.store.events(scope, kind, ref=turn.id):
+                    facts = [f for f in event.body.get("facts", ()) if fold(str(f[1])) not in said]
+                    if event.id not in seen and len(facts) < len(event.body.get("facts", ())):
+                        gone.append(event)
+                        instead.append(replace(event, id=f"{event.id}-cleaned", body={**event.body, "facts": facts}))
+        return gone, instead
 
     async def foresee(
         self, scope: Scope, *, records: Sequence[MemoryRecord] = (), sessions: Sequence[str] = (), only: bool = False

@@ -7,16 +7,30 @@ that took; one correction by hand; one document; one erase.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from nyima.domain.changes import Add, Change, ChangeRow, Erase, Retire, Revise
 from nyima.domain.conversation import Scope
-from nyima.domain.memory import Entity, Episode, Interval, MemoryRecord, Note, Passage, ProfileFact, Summary
+from nyima.domain.memory import (
+    Claim,
+    Entity,
+    Episode,
+    Interval,
+    MemoryRecord,
+    Note,
+    Passage,
+    ProfileFact,
+    Relation,
+    Summary,
+)
 from nyima.domain.ports import Event, RecordFilter, Store
 from nyima.errors import NotFound
+from nyima.language.facts import additive
+from nyima.language.relations import single
 
 __all__ = ["UNDONE", "LoggedChange", "log_of", "noted_again", "taken_back", "withdrawn"]
 
@@ -28,7 +42,8 @@ _BACK = ("undo", "redo")
 _FINAL = ("history", "forget", "import", "")
 _WORDS = {
     "user": "corrected", "forget": "erased for good", "undo": "taken back", "redo": "done again", "documents": "documents",
-    "import": "brought in",
+    "import": "brought in", "recursive": "running memory", "mend": "running memory", "summary": "session summary",
+    "profile": "noted", "conditional": "noted", "graph": "noted",
 }  # fmt: skip
 
 
@@ -59,12 +74,52 @@ async def log_of(store: Store, scope: Scope) -> list[LoggedChange]:
     """Every change, newest first."""
     rows = [r for r in await store.changes(scope) if r.by != "history"]
     records = {r.id: r for r in await store.records(scope, RecordFilter(retired=True))}
-    open_now = {_base(id) for id, r in records.items() if r.recorded.until is None}
+    standing = _Standing.of(records)
     actions: dict[tuple[str, str], list[ChangeRow]] = {}
     for row, turn in _with_turns(rows, records):
         actions.setdefault(("turn", turn) if turn else ("revision", str(row.revision)), []).append(row)
-    found = [_line(steps, key[1] if key[0] == "turn" else "", records, open_now) for key, steps in actions.items()]
-    return sorted(found, key=lambda c: (c.rows[-1].revision, int(c.id)), reverse=True)
+    found = [_line(steps, key[1] if key[0] == "turn" else "", standing) for key, steps in actions.items()]
+    found.sort(key=lambda c: (c.rows[-1].revision, int(c.id)))
+    counted: Counter[str] = Counter()
+    for number, line in enumerate(found):  # a step that merged what several turns noted is several lines
+        counted[line.id] += 1
+        if counted[line.id] > 1:
+            found[number] = replace(line, id=f"{line.id}.{counted[line.id]}")
+    return found[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """All records, those that are open by the id that they first had, and the claims of which
+    one value holds at a time and is there."""
+
+    records: Mapping[str, MemoryRecord]
+    open: Mapping[str, MemoryRecord]
+    taken: Collection[Claim]
+
+    @classmethod
+    def of(cls, records: Mapping[str, MemoryRecord]) -> _Standing:
+        now = {_base(id): r for id, r in records.items() if r.recorded.until is None}
+        return cls(records, now, {r.claim for r in now.values() if r.claim is not None and _one_value(r)})
+
+    def reverses(self, row: ChangeRow) -> bool:
+        """Whether a row can be taken back: what it made is still open, or what it ended is not,
+        and nothing newer stands in its place. Entities stay: other memories may name them."""
+        old = self.records.get(row.id)
+        if old is None or isinstance(old, Entity):
+            return False
+        if row.verb == "add":
+            return _base(row.id) in self.open
+        if row.verb == "revise":
+            return _base(row.successor or "") in self.open
+        return row.verb == "retire" and _base(row.id) not in self.open and old.claim not in self.taken
+
+
+def _one_value(record: MemoryRecord) -> bool:
+    """Whether a fact or relation has one value at a time."""
+    if isinstance(record, ProfileFact):
+        return not additive(record.key)
+    return isinstance(record, Relation) and single(record.label)
 
 
 def _with_turns(rows: Iterable[ChangeRow], records: Mapping[str, MemoryRecord]) -> Iterable[tuple[ChangeRow, str]]:
@@ -93,9 +148,9 @@ def _noted_of(row: ChangeRow, records: Mapping[str, MemoryRecord]) -> str:
     return turns[0] if isinstance(made, Note | Episode) else turns[-1]
 
 
-def _line(
-    rows: Sequence[ChangeRow], turn: str, records: Mapping[str, MemoryRecord], open_now: set[str]
-) -> LoggedChange:
+def _line(rows: Sequence[ChangeRow], turn: str, standing: _Standing) -> LoggedChange:
+    records = standing.records
+    undoable = rows[0].by not in _FINAL and any(map(standing.reverses, rows))
     shown = [row for row in rows if not isinstance(records.get(row.successor or row.id), Entity | Episode)] or [*rows]
     before = [records[r.id] for r in shown if r.verb in {"revise", "retire"} and r.id in records]
     after = [records[id] for r in shown if r.verb in {"add", "revise"} and (id := r.successor or r.id) in records]
@@ -110,12 +165,12 @@ def _line(
         verb = "added" if after and not before else "removed" if before and not after else "replaced"
         return LoggedChange(
             str(rows[0].revision), rows[-1].at, by, f"{verb} document", "", ", ".join(documents),
-            _undoable(rows, records, open_now), turn, rows=tuple(rows),
+            undoable, turn, rows=tuple(rows),
         )  # fmt: skip
     if by == "forget":
         what = f"erased for good: {sum(r.verb == 'erase' for r in rows)} pieces"
     return LoggedChange(
-        str(rows[0].revision), rows[-1].at, by, what, _said(before), _said(after), _undoable(rows, records, open_now),
+        str(rows[0].revision), rows[-1].at, by, what, _said(before), _said(after), undoable,
         turn, bool(made) and all(isinstance(r, Summary) for r in made), tuple(rows),
     )  # fmt: skip
 
@@ -123,21 +178,6 @@ def _line(
 def _said(records: Sequence[MemoryRecord]) -> str:
     texts = dict.fromkeys(" ".join((r.value if isinstance(r, ProfileFact) else r.text).split()) for r in records)
     return "; ".join(texts)
-
-
-def _undoable(rows: Sequence[ChangeRow], records: Mapping[str, MemoryRecord], open_now: set[str]) -> bool:
-    if rows[0].by in _FINAL:
-        return False
-    return any(_reverses(row, records, open_now) for row in rows)
-
-
-def _reverses(row: ChangeRow, there: Container[str], open_now: Container[str]) -> bool:
-    """Whether one row can be taken back: what it made is still open, or what it ended is not."""
-    if row.verb == "add":
-        return row.id in there and _base(row.id) in open_now
-    if row.verb == "revise":
-        return row.id in there and _base(row.successor or "") in open_now
-    return row.verb == "retire" and row.id in there and _base(row.id) not in open_now
 
 
 def _base(id: str) -> str:
@@ -150,20 +190,21 @@ async def taken_back(store: Store, scope: Scope, change: LoggedChange, now: date
     A record that comes back is a copy, ``id~…``, valid from now on, so that the past stays
     as it was.
     """
-    every = {r.id: r for r in await store.records(scope, RecordFilter(retired=True))}
-    open_now = {_base(r.id): r for r in every.values() if r.recorded.until is None}
+    records = {r.id: r for r in await store.records(scope, RecordFilter(retired=True))}
+    standing = _Standing.of(records)
+    open_now = dict(standing.open)
     reason = f"undo of {change.id}"
     found: list[Change] = []
     for row in reversed(change.rows):
-        if not _reverses(row, every, open_now):
+        if not standing.reverses(row):
             continue
         if row.verb == "add":
-            gone = open_now.pop(_base(row.id))
-            found.append(Retire(gone.id, now, reason))
+            gone = open_now.pop(_base(row.id), None)
+            found += [Retire(gone.id, now, reason)] if gone is not None else []
             continue
         new = open_now.pop(_base(row.successor), None) if row.successor else None
         again = replace(
-            every[row.id],
+            records[row.id],
             id=f"{_base(row.id)}~{uuid.uuid4().hex[:8]}",
             valid=Interval(now),
             recorded=Interval(now),
@@ -174,16 +215,18 @@ async def taken_back(store: Store, scope: Scope, change: LoggedChange, now: date
     return found
 
 
-async def withdrawn(store: Store, scope: Scope, turn: str, now: datetime) -> tuple[list[Change], list[Event]]:
+async def withdrawn(
+    store: Store, scope: Scope, turn: str, now: datetime, change: str = ""
+) -> tuple[list[Change], list[Event]]:
     """The notes of a turn leave the journal, and what takes their place says that nothing of it
     is to be kept; jobs that would still note something of it find the event ``undone``, which
-    holds the notes for ``noted_again``. Raises NotFound for a turn that is not there."""
+    holds the notes for ``noted_again`` and the id of the ``change`` that is undone. Raises NotFound for a turn that is not there."""
     if not await store.turns(scope, ids=(turn,)):
         raise NotFound(f"there is no turn {turn!r}: what was said is needed to undo what was noted of it")
     found = [e for kind in ("notes", "facts") for e in await store.events(scope, kind, ref=turn) if e.body.get("facts")]
     empty = [replace(e, id=f"{e.id}-undone", body={**e.body, "facts": [], "remember": False}) for e in found]
     held: list[dict[str, Any]] = [{"id": e.id, "kind": e.kind, "body": dict(e.body)} for e in found]
-    mark = Event(f"undone-{turn}", UNDONE, now, (turn,), {"turn": turn, "notes": held})
+    mark = Event(f"undone-{turn}", UNDONE, now, (turn,), {"turn": turn, "notes": held, "change": change})
     return [Erase(e.id, "event") for e in found], [*empty, mark]
 
 

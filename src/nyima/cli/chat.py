@@ -410,17 +410,18 @@ async def chat(
     talk = _Talk(assistant, common)
     if common.json and script is None:
         script, lines = Path("-"), sys.stdin.read().split("\n")
-    try:
-        with ended_by_signals():
+    with ended_by_signals() as deaf:
+        try:
             if script is not None:
                 await _script(talk, lines)
             else:
                 await _interactive(talk)
-    except asyncio.CancelledError:
-        await _left(assistant)
-        raise typer.Exit(130) from None
-    finally:
-        await assistant.close()
+        except asyncio.CancelledError:
+            deaf()  # a terminal that closes may say so more than once
+            await _left(assistant)
+            raise typer.Exit(130) from None
+        finally:
+            await assistant.close()
 
 
 async def _left(assistant: Assistant) -> None:

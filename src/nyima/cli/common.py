@@ -113,16 +113,22 @@ def command(app: typer.Typer, name: str, example: str) -> Callable[[Callable[...
 
 
 @contextlib.contextmanager
-def ended_by_signals() -> Iterator[None]:
+def ended_by_signals() -> Iterator[Callable[[], None]]:
     """Cancel the running command at Ctrl-C, where the terminal closes (SIGHUP), or where the
-    process is asked to end (SIGTERM), so that it can still leave things in order."""
+    process is asked to end (SIGTERM), so that it can still leave things in order. What is given
+    makes it deaf to further ones meanwhile."""
     work = asyncio.current_task()
     assert work is not None
     names = ("SIGINT", "SIGHUP", "SIGTERM")
     for name in names:
         on_signal(name, work.cancel)
+
+    def deaf() -> None:
+        for name in names:
+            on_signal(name, lambda: None)
+
     try:
-        yield
+        yield deaf
     finally:
         for name in names:
             with contextlib.suppress(AttributeError, NotImplementedError):

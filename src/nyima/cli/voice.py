@@ -55,14 +55,15 @@ async def voice(
 
     async with Assistant.open(settings.db, user=settings.user, model=model or None) as nyima:
         talk = converse(nyima, heard, said, air, SileroDetector(), show)
-        try:
-            with ended_by_signals(), contextlib.closing(air):
+        with ended_by_signals() as deaf, contextlib.closing(air):
+            try:
                 await greet(nyima, said, air, show)
                 rows = [_row(turn) async for turn in talk]
-        except asyncio.CancelledError:  # Ctrl-C, or the terminal was closed: what is owed is done at the next start
-            await asyncio.shield(nyima.end_session())
-            raise typer.Exit(130) from None
-        await nyima.end_session()
+            except asyncio.CancelledError:  # Ctrl-C, or the terminal was closed: the work is done at the next start
+                raise typer.Exit(130) from None
+            finally:  # however the talk ended
+                deaf()
+                await nyima.end_session()
         await nyima.drain()
     if common.json:
         common.show({"turns": rows}, lambda screen: None)

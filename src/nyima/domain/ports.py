@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 LAPSED = "the worker that had it ended before the work was done"
-"""The error of a job whose lease ran out."""
+"""How the error of a job begins whose lease ran out; the number of times in a row follows."""
 
 Vector: TypeAlias = bytes
 """A unit vector as packed little-endian float32 numbers."""
@@ -113,6 +113,12 @@ class Job:
     error: str = ""
     recipe: str = "default"
     holder: str = ""
+
+    @property
+    def lapses(self) -> int:
+        """How often in a row its worker ended before the work was done."""
+        number = self.error.rpartition(" ")[2]
+        return int(number) if self.error.startswith(LAPSED) and number.isdecimal() else 0
 
 
 def follow_up(kind: str, subject: str, recipe: str, suffix: str = "") -> Job:
@@ -233,7 +239,7 @@ class Store(Protocol):
     ) -> Job | None:
         """Take the oldest job (of these kinds) that is due and not leased; None when there
         is none. The attempt is counted now, so that a job that kills its worker is counted
-        too; a job whose lease ran out comes with the error ``LAPSED``."""
+        too; a job whose lease ran out counts that in ``lapses``."""
         ...
 
     async def renew(self, scope: Scope, job: Job, now: datetime, seconds: float) -> bool:

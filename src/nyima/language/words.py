@@ -74,27 +74,29 @@ def _pairs(match: re.Match[str]) -> str:
     return " " + (" ".join(run[i : i + 2] for i in range(len(run) - 1)) if len(run) > 1 else run) + " "
 
 
-_OPENS = {"“": "”", "«": "»", "„": "“", "「": "」", "『": "』", '"': '"'}
+_OPENS = {"‘": "’", "“": "”", "«": "»", "„": "“", "「": "」", "『": "』", '"': '"'}
 _NAME_WORDS = 3
-_BEGINNING = 2_000
+_LINE_END = 200
 _FENCE = re.compile(r" {0,8}(?:```|~~~)")
 _CITED = re.compile(r" {0,8}>")
 _LABEL = re.compile(
-    r"\W{0,4}(?:[\d:., /apmAPM-]{1,24}[\])]? ?)?[^\W\d_][\w .'-]{0,30}(?: ?\([^()]{0,30}\))?\s?[:：](?=\s|$)"
+    r"\W{0,4}(?:[\d:., /apmAPM-]{1,24}[\])]? ?)?[^\W\d_][\w .'-]{0,30}(?: ?\([^()]{0,30}\))?\W{0,2}[:：]\W{0,2}(?:\s|$)|"
+    r"[^\W\d_][\w.'-]{0,30}(?: [\w.'-]{1,30}){0,2} {1,4}[(\[]?\d{1,2}[:.]\d{2}(?: ?[apAP][mM])?[)\]]?\s*$"
 )
 _RULED = re.compile(r" {0,8}(?:[-=_*#~]{3,}|#{1,6} |\[\d{1,3}\] )")
-_TAG = re.compile(r"</?[A-Za-z][\w:-]{0,40}(?: [^<>]{0,200})?/?>|\[/?INST\]|\{\{|<\|[\w ]{1,30}\|>")
+_TAG = re.compile(r"\{%|</?[A-Za-z][\w:-]{0,40}(?: [^<>]{0,200})?/?>|\[/?INST\]|\{\{|<\|[\w ]{1,30}\|>")
 _HANDED = re.compile(
-    r"\b(?:here(?:'s| is| are)|fwd|fw|forwarded|below is|this is)\b.{0,60}\b(?:(?:e-?)?mail|message|letter|text|article|post|"
+    r"\b(?:here(?:'s| is| are)|fwd|fw|forwarded|below is|this is)\b.{0,60}\b(?:(?:e-?)?mail|message|letter|text|article|post|song|lyrics|poem|story|"
     r"page|notes?|transcript|chat)\b.{0,60}:\s*$",
     re.IGNORECASE,
 )
 _ASKS_FOR_TEXT = re.compile(
-    r"(?:^|[.!?;,:]\s)\W{0,4}(?:(?:please|kindly|can you|could you|would you|will you|now|hey|ok(?:ay)?|help me(?: to)?|i need you to|"
+    r"(?:^|[.!?;,:]\s)[^\w\n]{0,4}(?:(?:please|kindly|can you|could you|would you|will you|now|hey|ok(?:ay)?|pls|help me(?: to)?|i(?:'d| would)? (?:need|want|like) you to|"
     r"por favor|bitte|kannst du|puedes|podes|peux-tu)\W{1,3}){0,3}(?:re)?"
-    r"(?:write|compose|draft|translate|summari[sz]e|paraphrase|phrase|proofread|shorten|word|condense|"
+    r"(?:(?:make|sing|give|tell) (?:me|us) an? (?:\w+ ){0,2}(?:poem|song|story|letter|mail|summary|translation|text|rap|haiku)|tl;?dr|"
+    r"write|compose|draft|translate|summari[sz]e|paraphrase|phrase|proofread|shorten|word|condense|"
     r"resum[aei]\w*|traduz\w*|traduc\w*|escrev[ae]\w*|escrib[ae]\w*|schreib\w*|übersetz\w*|fasse|résume\w*|traduis\w*|écris)\b",
-    re.IGNORECASE,
+    re.IGNORECASE | re.MULTILINE,
 )
 
 
@@ -108,7 +110,7 @@ def own_words(text: str) -> str:
     from the writer's own words.
     """
     lines = text.split("\n")
-    if _ASKS_FOR_TEXT.search(text[:_BEGINNING]) or _TAG.search(text):
+    if _ASKS_FOR_TEXT.search(text) or _TAG.search(text):
         return ""
     if sum(_LABEL.match(line) is not None for line in lines) > 1 or any(map(_RULED.match, lines)):
         return ""
@@ -119,7 +121,7 @@ def own_words(text: str) -> str:
             fenced = not fenced
         elif not fenced and not _CITED.match(line):
             kept.append(line)
-            if _HANDED.search(line[-_BEGINNING:]):
+            if _HANDED.search(line[-_LINE_END:]):
                 break
     return _without_quotations("\n".join(kept)).strip()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -28,11 +30,17 @@ from nyima.domain.ports import Clock, RecordFilter, Store
 from nyima.domain.roles import Written
 from nyima.errors import InputError, NotFound
 from nyima.language.english.clauses import base_form
+from nyima.language.english.mentions import stems
 from nyima.language.facts import canonical_key
 from nyima.language.relations import LABELS, label_of, read_subclasses, single, subclass_of
+from nyima.language.words import fold
 from nyima.mechanisms.graph.entities import Nodes, relation_id
 
 __all__ = ["Hand", "Link"]
+
+_MARKS = ".,;:!?\"'“”"
+
+_MARKS = ".,;:!?\"'“”"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +68,39 @@ def _one_at_a_time(label: str) -> bool:
 def _value_in(text: str, old: MemoryRecord, value: str) -> str:
     """The new value in what the user wrote, which may be the whole sentence with the value
     changed in it ("location: Porto", "The user moved to Braga."). Raises InputError for a
-    sentence that changes more than the value."""
-    whole = old.text
-    before, found, after = whole.rpartition(value) if isinstance(old, ProfileFact | Note) else whole.partition(value)
-    if not found or isinstance(old, Summary):
+    sentence that changes more than the value, or says none."""
+    if isinstance(old, ProfileFact):
+        return _given(
+            re.sub(rf"^\s*{re.escape(old.key).replace('_', '[ _]')}\s*:\s*", "", text, flags=re.IGNORECASE), value
+        )
+    if isinstance(old, Summary):
         return text
-    end = len(text) - len(after)
-    if len(before) + len(after) < len(text) and text.startswith(before) and text.endswith(after):
-        return text[len(before) : end].strip()
-    if isinstance(old, Relation) and text.split()[:2] == whole.split()[:2]:
+    whole, said, kept = old.text.split(), text.split(), value.split()
+    at = next((i for i in range(len(whole)) if _same(whole[i : i + len(kept)], kept)), None)
+    if at is None:
+        return text
+    before, after = whole[:at], whole[at + len(kept) :]
+    end = len(said) - len(after)
+    if _same(said[: len(before)], before) and _same(said[end:], after) and end >= len(before):
+        changed = " ".join(said[len(before) : end])
+        stop = not after and whole[-1][-1:] in ".!?" and kept[-1:] != whole[-1:]
+        return _given(changed.rstrip(".!?") if stop else changed, value)
+    if isinstance(old, Relation) and (stems(text) & stems(" ".join(before)) or _same(said[:2], whole[:2])):
         raise InputError(
-            f"this says more than a new value: give the value alone (now {value!r}), or forget this memory and say it anew"
+            f"this changes more than the value: give the value alone (now {value!r}), or forget this memory and say it anew"
         )
     return text
+
+
+def _same(words: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether the words are the same but for case and the marks around them."""
+    return [fold(w).strip(_MARKS) for w in words] == [fold(w).strip(_MARKS) for w in others]
+
+
+def _given(changed: str, value: str) -> str:
+    if not changed.strip(_MARKS + " "):
+        raise InputError(f"the new value is empty (now {value!r}): give some words, or use forget")
+    return changed
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from nyima.prompts.prompt import fill, sections
 
 __all__ = ["GRAMMAR", "Known", "PromptBuilder", "Shot", "quoted", "reply_schema", "shown"]
 
+_WORTH_SHOWING = 40
 _TEXT = r'char ::= [^"\\\x00-\x1f] | "\\" ["\\/n]'
 _ANSWER = (
     r'answer ::= "{\"reply\": \"" char{1,900} "\", \"remember\": " '
@@ -194,8 +195,12 @@ class PromptBuilder:
             )
             parts.append(fill("reply", "profile", {"profile": facts}))
         if "summary" in self.recipe.system and known.texts:
-            texts = whole.texts or tuple((id, cut_tokens(text, room["summary"])) for id, text in known.texts[-1:])
-            parts.append(fill("reply", "summary", {"summary": "\n".join(text for _, text in texts)}))
+            texts = [text for _, text in whole.texts]
+            left = room["summary"] - sum(tokens(text) + 1 for text in texts)
+            if known.texts[-1] not in whole.texts and left >= _WORTH_SHOWING:
+                texts.append(cut_tokens(known.texts[-1][1], left))
+            if texts:
+                parts.append(fill("reply", "summary", {"summary": "\n".join(texts)}))
         return parts
 
     def dialogue(self, turns: Sequence[Turn], notes: Mapping[str, Notes]) -> tuple[list[Message], list[Turn]]:

@@ -20,7 +20,7 @@ from nyima.read.ranking import deduplicate, select
 __all__ = ["BudgetSelector", "QueryEmbedder", "Recaller", "index_pending"]
 
 _BATCH = 64
-_INDEXING: WeakKeyDictionary[Store, dict[Scope, asyncio.Lock]] = WeakKeyDictionary()
+_INDEXING: WeakKeyDictionary[Store, dict[tuple[int, Scope], asyncio.Lock]] = WeakKeyDictionary()
 
 
 async def index_pending(store: Store, embedder: Embedder, scope: Scope, most: int | None = None) -> int:
@@ -30,7 +30,8 @@ async def index_pending(store: Store, embedder: Embedder, scope: Scope, most: in
     each of many recalls after an import would embed everything. Raises EmbedderMismatch when
     the vectors that are there come from another model.
     """
-    async with _INDEXING.setdefault(store, {}).setdefault(scope, asyncio.Lock()):
+    here = (id(asyncio.get_running_loop()), scope)
+    async with _INDEXING.setdefault(store, {}).setdefault(here, asyncio.Lock()):
         return await _index(store, embedder, scope, most)
 
 

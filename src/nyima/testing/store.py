@@ -264,9 +264,9 @@ class MemoryStore:
             job = held.job
             if kinds and job.kind not in kinds:
                 continue
-            lapsed = job.state == "leased" and not now < held.until <= until
+            lapsed = job.state == "leased" and not now < held.until <= until + timedelta(hours=1)
             if lapsed or (job.state == "queued" and held.due <= now):
-                error = LAPSED if lapsed else job.error
+                error = f"{LAPSED}: {job.lapses + 1}" if lapsed else job.error
                 holder = f"{worker}:{uuid.uuid4().hex}"
                 held.job = replace(job, state="leased", attempts=job.attempts + 1, error=error, holder=holder)
                 held.until = until

@@ -16,7 +16,7 @@ from nyima.change.undo import UNDONE
 from nyima.domain.changes import Delta, merge
 from nyima.domain.conversation import Role, Scope, Session, Turn
 from nyima.domain.evidence import Notes
-from nyima.domain.ports import LAPSED, Clock, Embedder, Event, Job, Store, follow_up
+from nyima.domain.ports import Clock, Embedder, Event, Job, Store, follow_up
 from nyima.domain.recipe import Recipe
 from nyima.domain.roles import Writer
 from nyima.errors import Conflict, LostLease, ModelError, NotFound, NyimaError, StoreError
@@ -37,7 +37,7 @@ _MOST_ATTEMPTS = 5
 _MOST_UNREACHABLE = 20
 _OF_A_TURN = frozenset({"gate", "note", "graph"})
 _BACKOFF_SECONDS = (2.0, 15.0, 60.0, 300.0)
-_CONFLICT_SECONDS = 1.0
+_MOST_PAUSE = 300.0
 _UNREACHABLE_SECONDS = 20.0
 
 Progress = Callable[[str, int], None]
@@ -158,8 +158,8 @@ class Ingest:
         job = await self.store.lease(scope, worker, self.clock.now(), _LEASE_SECONDS, kinds)
         if job is None:
             return None
-        if job.attempts > _MOST_ATTEMPTS and job.error == LAPSED:
-            await self.store.settle(scope, job, retry_at=None, error=f"{LAPSED}, {job.attempts - 1} times")
+        if job.lapses >= _MOST_ATTEMPTS:
+            await self.store.settle(scope, job, retry_at=None, error=job.error)
             return job
         renewing = asyncio.get_running_loop().create_task(self._renew(scope, job))
         try:
@@ -174,7 +174,9 @@ class Ingest:
             await self._put_back(scope, job, self.clock.now(), "")
             raise
         except Conflict as error:  # others wrote at the same time: nothing is wrong with the job
-            await self._put_back(scope, job, self.clock.now() + timedelta(seconds=_CONFLICT_SECONDS), str(error))
+            pause = timedelta(seconds=min(2.0**job.attempts, _MOST_PAUSE))
+            job = replace(job, attempts=min(job.attempts, _MOST_ATTEMPTS - 1))  # they alone never park it
+            await self.store.settle(scope, job, retry_at=self.clock.now() + pause, error=str(error)[:500])
         except Exception as error:  # noqa: BLE001 - the job runner: any failure stays with its job
             await self._failed(scope, job, error)
         finally:
@@ -237,12 +239,13 @@ class Ingest:
         progress: Progress | None = None,
         kinds: Sequence[str] = (),
         *,
+        most: int | None = None,
         vectors: bool = True,
     ) -> Mapping[str, int]:
-        """Work until no job (of these kinds) is due, then make the missing ``vectors``. Returns how
-        many jobs were done, are waiting for a retry, and are parked."""
+        """Work until no job (of these kinds) is due or ``most`` were done, then make the missing
+        ``vectors``. Returns how many jobs were done, are waiting for a retry, and are parked."""
         done = 0
-        while True:
+        while most is None or done < most:
             if progress is not None:
                 due = await self.store.jobs(scope, ("queued", "leased"))
                 progress(due[0].kind if due else "", len(due))

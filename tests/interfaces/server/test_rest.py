@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import time
 import urllib.parse
@@ -106,8 +107,11 @@ def test_saving_a_record_with_its_own_text_changes_nothing(desk: Desk) -> None:
         before = client.get("/api/records", params={"retired": True}).json()["rows"]
         for row in client.get("/api/records").json()["rows"]:
             assert client.patch(f"/api/records/{row['id']}", json={"text": row["text"]}).json()["id"] == row["id"]
-            page = client.post(f"/memories/{row['id']}/revise", data={"text": row["text"]})
-            assert page.status_code in {200, 401, 403}, "the page wants its own login"
+            shown = client.get(f"/memories/{row['id']}").text
+            value = re.search(r'name="text" value="([^"]*)"', shown)
+            if value is not None:  # the form of the page, as it is filled when it opens
+                text = html.unescape(value[1])
+                assert client.post(f"/memories/{row['id']}/revise", data={"text": text}).status_code == 200
         assert client.get("/api/records", params={"retired": True}).json()["rows"] == before
 
 

@@ -8,7 +8,7 @@ that the reply's or the record's call made anyway are read with them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 
 import numpy as np
@@ -123,7 +123,7 @@ class GraphWriter:
             for n in notes
             if isinstance(n, Note) and n.provenance.turns[:1] == (turn.id,) and n.provenance.prompt
         ]
-        return [s for text in texts for s in statements(_as_said(text), turn.at, self.zone)]
+        return [replace(s, noted=True) for text in texts for s in statements(_as_said(text), turn.at, self.zone)]
 
 
 def _says_something(said: Statement) -> bool:

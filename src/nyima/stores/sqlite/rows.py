@@ -24,6 +24,8 @@ __all__ = [
 
 _COLUMNS = "r.id, r.kind, r.valid_from, r.valid_to, r.rec_from, r.rec_to, r.stale, r.body"
 _FOREVER = 2**62
+_CLOCKS_DIFFER = 3_600_000_000
+"""An hour in microseconds: two workers read their clocks at different times."""
 
 
 def moment(value: int) -> datetime:
@@ -235,20 +237,21 @@ def jobs(db: sqlite3.Connection, n: int, states: Sequence[str]) -> list[Job]:
 
 
 def lease(db: sqlite3.Connection, n: int, worker: str, times: tuple[int, int], kinds: Sequence[str]) -> Job | None:
-    """The oldest job that is due, now leased to the worker. A lease that lasts longer than one
-    that begins now was made before the clock was set back: it has run out, too."""
+    """The oldest job that is due, now leased to the worker. A lease that ends much later than one
+    that begins now can only come from a clock that was set back since: it counts as run out."""
     now, until = times
     wanted = json.dumps(list(kinds)) if kinds else None
     row = db.execute(
         "SELECT n, id, kind, subject, state, attempts, error, recipe FROM jobs WHERE scope = ? AND"
         " ((state = 'queued' AND due <= ?) OR (state = 'leased' AND (lease_until <= ? OR lease_until > ?)))"
         " AND (? IS NULL OR kind IN (SELECT value FROM json_each(?))) ORDER BY n LIMIT 1",
-        (n, now, now, until, wanted, wanted),
+        (n, now, now, until + _CLOCKS_DIFFER, wanted, wanted),
     ).fetchone()
     if row is None:
         return None
     number, id, kind, subject, state, attempts, error, recipe = row
-    error = LAPSED if state == "leased" else error
+    if state == "leased":
+        error = f"{LAPSED}: {Job(id, kind, subject, error=error).lapses + 1}"
     holder = f"{worker}:{uuid.uuid4().hex}"
     db.execute(
         "UPDATE jobs SET state = 'leased', worker = ?, lease_until = ?, attempts = ?, error = ? WHERE n = ?",

@@ -31,7 +31,7 @@ async def main(model: str, part: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with Assistant.open(Path(folder) / "m.db", model=model) as nyima:
             for case in cases:
-                now = nyima.memory.parts.clock.now()
+                now = nyima.memory.clock.now()
                 nyima._session = Session(turn_id(), now)
                 if case["before"]:
                     before = Turn(turn_id(), nyima._session.id, Role.ASSISTANT, case["before"], now, Origin.ASSISTANT)

@@ -81,7 +81,7 @@ def python() -> str:
 
 def recipes() -> str:
     """Every recipe with what fills its roles."""
-    table = importlib.import_module("nyima.app.recipes").RECIPES
+    table = importlib.import_module("nyima.app.registry").registry().recipes
     lines = ["# Recipes", "", "Written by `make docs`. Choose one with `nyima chat --recipe NAME`.", ""]
     lines += ["| recipe | about | writers | sources (how, k) | in the system message |", "|---|---|---|---|---|"]
     for recipe in table.values():

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nyima.app.find import Settings, load_settings
-    from nyima.app.recipes import RECIPES
     from nyima.assistant import Assistant
     from nyima.change.cascade import Receipt
     from nyima.domain.changes import Add, Delta, Erase, Retire, Revise, merge
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
         Usage,
         Visit,
     )
+    from nyima.domain.mechanism import Source
     from nyima.domain.memory import (
         Claim,
         Entity,
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from nyima.errors import NyimaError
     from nyima.mechanisms.by_hand import Link
     from nyima.memory import Explanation, Memory, Remembered, Said
-    from nyima.read.sources import Source
     from nyima.sync import Opening, Synchronous
 
 __version__ = "0.1.0"
@@ -70,9 +69,8 @@ _HOME = {
         "Provenance", "Relation", "Summary",
     ),
     "nyima.change.cascade": ("Receipt",),
-    "nyima.app.recipes": ("RECIPES",),
     "nyima.domain.recipe": ("Recipe",),
-    "nyima.read.sources": ("Source",),
+    "nyima.domain.mechanism": ("Source",),
     "nyima.errors": ("NyimaError",),
     "nyima.mechanisms.by_hand": ("Link",),
     "nyima.memory": ("Explanation", "Memory", "Remembered", "Said"),
@@ -80,7 +78,6 @@ _HOME = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
-    "RECIPES",
     "Add",
     "Answer",
     "Assistant",

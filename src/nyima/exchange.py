@@ -50,7 +50,7 @@ class Exchange:
         self.memory, self.asked, self.said, self.recall = memory, asked, said, recall
         self._known = known
         self._draft = Draft(recall, ReplyStream(_TAG))
-        self._asks = asked.notes and asked.writes and memory.parts.recipe.takes_notes
+        self._asks = asked.notes and asked.writes and memory.recipe.takes_notes
         self.answer: Answer | None = None
 
     @classmethod
@@ -59,12 +59,12 @@ class Exchange:
         on it. Raises InputError for an empty message, StoreError when it cannot be stored."""
         if not asked.text.strip():
             raise InputError("an empty message has no answer: write something")
-        now = memory.parts.clock.now()
+        now = memory.clock.now()
         text = clean_text(asked.text)
         place = asked.key or asked.id
         key = turn_id(asked.session, place, text) if place else turn_id()
         said = stored or Turn(key, asked.session, Role.USER, text, now)
-        recipe = memory.parts.recipe
+        recipe = memory.recipe
         if asked.writes and stored is None:
             session = Session(asked.session, now)
             with span(memory.parts, "remember") as spanned:
@@ -90,7 +90,7 @@ class Exchange:
     def system(self) -> str:
         """What is known and what was recalled, as data, and how to write notes; empty when
         there is neither."""
-        recipe = self.memory.parts.recipe
+        recipe = self.memory.recipe
         builder = PromptBuilder(recipe, "", "lines" if self.notes else "plain", 8_000, {})
         data = builder.standing(self._known)
         evidence = quoted(self.recall.kept, recipe.evidence.tokens, scored=recipe.scored) if self.recall.kept else ""
@@ -147,7 +147,7 @@ class Exchange:
         draft.text, draft.usage = text, usage or Usage()
         if text is not None or not self.notes:
             draft.finish = "cut"  # nobody was asked for notes: the job makes them
-        now = self.memory.parts.clock.now()
+        now = self.memory.clock.now()
         spoken = clean_text(draft.reply()).strip()
         key = self._reply_id(spoken, complete=complete)
         reply = Turn(key, self.said.session, Role.ASSISTANT, spoken, now, Origin.ASSISTANT)
@@ -161,7 +161,7 @@ class Exchange:
             self.answer = Answer(spoken, reply.id, self.recall, draft.stream.notes(), draft.usage, {})
             return self.answer
         self.answer = await concluded(
-            self.memory, self.memory.parts.recipe, session, turns, draft, complete=complete,
+            self.memory, self.memory.recipe, session, turns, draft, complete=complete,
             known=self._known,
         )  # fmt: skip
         return self.answer

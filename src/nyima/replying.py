@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nyima.app.parts import Parts
+from nyima.app.services import Services
 from nyima.app.telemetry import span
 from nyima.app.tools import Tool, use_tool
 from nyima.domain.conversation import Origin, Session, Turn
@@ -58,7 +58,7 @@ class Draft:
 class Replies:
     """Makes replies with the parts of a memory. ``notes``: the call also takes notes."""
 
-    parts: Parts
+    parts: Services
     recipe: Recipe
     tools: Mapping[str, Tool]
     notes: bool
@@ -162,8 +162,8 @@ async def recalled(memory: Memory, recipe: Recipe, query: Query, known: Known, v
                 ModelError, StoreFull, StoreReadOnly
             ):  # then the recall is by words, and its trace says so
                 await memory.ingest.index(memory.scope)
-        await parts.learned()
-        found = await parts.recaller(recipe).recall(memory.scope, query, recipe.evidence)
+        recaller = parts.recaller(recipe, learned=await parts.learned())
+        found = await recaller.recall(memory.scope, query, recipe.evidence)
         spanned.found(len(found.kept), query.text)
     there = set(known.fitting(recipe).refs)
 
@@ -188,6 +188,6 @@ async def concluded(
     told = replace(draft.recall, prompts=(version("reply"), *draft.recall.prompts), shown=cited)
     answer = Answer(reply.text, reply.id, told, noted, draft.usage, seconds)
     if not memory.parts.private and (reply.text or complete):
-        trace = trace_event(told, memory.parts.clock.now(), answer, said.id, known.refs, complete=complete)
+        trace = trace_event(told, memory.clock.now(), answer, said.id, known.refs, complete=complete)
         await asyncio.shield(memory.ingest.answered(memory.scope, session, said, reply, noted, recipe, trace))
     return answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,7 @@ async def test_a_tool_is_asked_with_the_question(command: list[str], memory: Mem
 
 async def test_what_is_wrong_with_it_is_said(command: list[str], memory: Memory) -> None:
     for tool, problem in (("none", "no tool 'none'"), ("count", "takes no text"), ("broken", "failed")):
-        memory.parts.sources = ()
+        memory.parts = replace(memory.parts, sources=())
         memory.use(Source("shelf", "", mcp_function(command, tool), seconds=30))
         assert problem in (await memory.recall("atlas")).failed["shelf"], tool
     with pytest.raises(ConfigError, match="needs the command"):

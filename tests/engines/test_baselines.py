@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nyima.app.recipes import RECIPES, recipe_named
+from nyima.app.registry import recipe_named, registry
 from nyima.domain.conversation import Role
 from nyima.domain.memory import Summary
 from nyima.domain.ports import RecordFilter
@@ -103,7 +103,7 @@ async def test_memorybank_forgets_what_is_not_recalled(db: Path, clock: FixedClo
         clock.forward(days=12)
         for _ in range(6):
             await nyima.recall("parrots fact")
-        recaller = nyima.memory.parts.recaller(RECIPES["memorybank"], k=40)
+        recaller = nyima.memory.parts.recaller(registry().recipes["memorybank"], k=40)
         from nyima.domain.evidence import Budget, Query
 
         later = await recaller.recall(nyima.memory.scope, Query("parrots fact", clock.now()), Budget(40, 10_000))
@@ -145,11 +145,11 @@ def test_each_baseline_is_a_recipe_and_k_can_be_chosen() -> None:
         "no-context", "no-knowledge", "recursive", "recursive+bm25", "recursive+two-encoder", "recursive+context",
         "gold-memory", "memorybank", "memochat",
     }  # fmt: skip
-    assert names <= set(RECIPES)
-    assert RECIPES["recursive+context"].past
+    assert names <= set(registry().recipes)
+    assert registry().recipes["recursive+context"].past
     five = recipe_named("two-encoder@5")
     assert (five.name, [s.k for s in five.sources], five.evidence.records) == ("two-encoder@5", [5], 5)
-    assert five.evidence.tokens > RECIPES["two-encoder"].evidence.tokens
+    assert five.evidence.tokens > registry().recipes["two-encoder"].evidence.tokens
     for wrong in ("bm25@", "bm25@0", "bm25@x", "nothing@3", "bm25@1000"):
         with pytest.raises(ConfigError, match="name@k"):
             recipe_named(wrong)

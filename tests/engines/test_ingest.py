@@ -6,15 +6,19 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
+from nyima.app.registry import registry
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Role, Session
+from nyima.domain.mechanism import Mechanism, Registry, When, Writer
 from nyima.domain.ports import Job, RecordFilter, Vector
-from nyima.domain.roles import Writer, Written
+from nyima.domain.roles import Written
 from nyima.errors import Conflict
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock, HashEmbedder, MemoryStore
 from nyima.testing.contract import ME, T0, note, turn
+from nyima.write.desk import Desk
 from nyima.write.jobs import Ingest
 
 OWED = Job("gate-t1", "gate", "t1")
@@ -31,11 +35,16 @@ class Writes:
         return self.work()
 
 
+def with_writer(writer: Any) -> Registry:
+    """The mechanisms, with this writer in the place of the gate's."""
+    gate = Writer("gate", When.TURN, lambda desk, scope, job: writer.write(scope, job))
+    return Registry((Mechanism("test", "", writers=(gate,)), *registry().mechanisms))
+
+
 async def ingest(work: Callable[[], Written]) -> tuple[Ingest, MemoryStore, FixedClock]:
     store, clock = MemoryStore(), FixedClock(T0)
-    writer: Writer = Writes(work)
     await store.append(ME, Session("s1", T0), [turn("t1")], jobs=[OWED])
-    return Ingest(store, clock, lambda kind, recipe: writer), store, clock
+    return Ingest(store, clock, with_writer(Writes(work)), lambda recipe: Desk(store, None, clock)), store, clock
 
 
 async def test_conflicts_never_park_a_job() -> None:
@@ -48,7 +57,7 @@ async def test_conflicts_never_park_a_job() -> None:
         clock.forward(minutes=5)
     (job,) = await store.jobs(ME)
     assert (job.state, job.attempts) == ("queued", 4), "one failure of its own is still allowed"
-    at_work = replace(at_work, writers=lambda kind, recipe: Writes(lambda: Written(Delta())))
+    at_work = replace(at_work, registry=with_writer(Writes(lambda: Written(Delta()))))
     assert await at_work.work(ME, "w") is not None
     assert [j.state for j in await store.jobs(ME)] == ["done"]
 
@@ -79,7 +88,7 @@ async def test_what_a_late_worker_made_is_dropped() -> None:
             coroutine.send(None)
         return Written(Delta((Add(note("n1", "tea")),)))
 
-    late = replace(at_work, writers=lambda kind, recipe: Writes(slow))
+    late = replace(at_work, registry=with_writer(Writes(slow)))
     await late.work(ME, "w")
     assert [j.state for j in await store.jobs(ME)] == ["done"]
     assert await store.records(ME, RecordFilter()) == [], "the other worker has done it"
@@ -121,6 +130,6 @@ class Slow:
 async def test_a_lease_is_renewed_while_the_work_runs() -> None:
     at_work, store, clock = await ingest(lambda: Written(Delta()))
     slow = Slow(store, clock)
-    await replace(at_work, writers=lambda kind, recipe: slow, renew_seconds=0.001).work(ME, "w")
+    await replace(at_work, registry=with_writer(slow), renew_seconds=0.001).work(ME, "w")
     assert [j.state for j in await store.jobs(ME)] == ["done"]
     assert [r.id for r in await store.records(ME, RecordFilter())] == ["n1"]

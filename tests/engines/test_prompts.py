@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nyima.app.recipes import RECIPES
+from nyima.app.registry import registry
 from nyima.domain.conversation import Role, Turn
 from nyima.domain.evidence import Evidence, Notes
 from nyima.domain.memory import Interval, Profile, ProfileFact, Provenance
@@ -57,7 +57,7 @@ def fact(key: str, value: str) -> ProfileFact:
 
 def builder(style: str) -> PromptBuilder:
     return PromptBuilder(
-        RECIPES["default"],
+        registry().recipes["default"],
         "You are Nyima.",
         style,
         4_096,

@@ -340,7 +340,7 @@ async def test_what_is_said_after_its_session_ended_begins_another(memory: Memor
     session = first.turns[0].session
     assert (await memory.remember("I like figs.")).turns[0].session == session
     (held,) = await memory.store.sessions(memory.scope, ids=(session,))
-    await memory.ingest.end(memory.scope, held, memory.parts.recipe)
+    await memory.ingest.end(memory.scope, held, memory.recipe)
     assert (await memory.remember("I moved to Lund.")).turns[0].session != session
 
 

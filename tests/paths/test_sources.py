@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from nyima import Memory, Source
-from nyima.app.recipes import RECIPES
+from nyima.app.registry import registry
 from nyima.domain.conversation import Scope
 from nyima.domain.documents import Document, Part
 from nyima.domain.evidence import Evidence, Query, Recall
@@ -23,8 +23,7 @@ from nyima.domain.ports import RecordFilter
 from nyima.errors import ConfigError, ModelUnreachable, PackError
 from nyima.mechanisms.documents.shelf import add_document, described_sources
 from nyima.memory import Said
-from nyima.read.critics import NliCritic
-from nyima.read.judge import CrossEncoderJudge, RelevanceJudge
+from nyima.read.judge import RelevanceJudge
 from nyima.read.plan import RulePlanner, is_small_talk
 from nyima.read.prompting import quoted
 from nyima.read.refine import Refiner
@@ -32,6 +31,7 @@ from nyima.stores.sqlite.store import SqliteStore
 from nyima.testing import FixedClock, ScriptedModel
 from nyima.testing.contract import T0, note
 from nyima.testing.doubles import Request
+from nyima_lab.baselines.trained_roles import CrossEncoderJudge, NliCritic
 from support import answer, companion
 
 SCOPE = Scope(user="karen")
@@ -292,10 +292,10 @@ async def test_refinement_in_a_chat(db: Path, clock: FixedClock) -> None:
     pages = tuple(Part(f"p. {i}", f"Walnuts, recipe {i}: fold them into the batter number {i}.") for i in range(6))
     async with companion(db, scripted, recipe="sources", clock=clock) as nyima:
         await add_document(nyima.memory, Document("book.pdf", pages))
-        nyima.memory.parts.recipe = nyima.recipe = replace(
-            RECIPES["sources"],
-            sources=tuple(replace(s, k=6) for s in RECIPES["sources"].sources),
-            evidence=replace(RECIPES["sources"].evidence, records=2),
+        nyima.memory.recipe = nyima.recipe = replace(
+            registry().recipes["sources"],
+            sources=tuple(replace(s, k=6) for s in registry().recipes["sources"].sources),
+            evidence=replace(registry().recipes["sources"].evidence, records=2),
         )
         pieces = [piece async for piece in nyima.stream("How do I use the walnuts?")]
         assert pieces == ["Fold walnuts into the batter."], "only the draft that stays is shown"
@@ -430,10 +430,10 @@ async def test_results_of_a_source_narrow_the_next_to_what_belongs_to_them(memor
         passage("p2", "A writer born in November", other.id),
     ]
     await memory.store.commit(memory.scope, Delta(tuple(Add(p) for p in every)))
-    recaller = memory.parts.recaller(memory.parts.recipe, k=5)
+    recaller = memory.parts.recaller(memory.recipe, k=5)
     retriever = recaller.retrievers["documents"]
     assert isinstance(retriever, DependentRetriever)
-    step = Step("documents", Query("which writer was born", memory.parts.clock.now()), 5, ("profile",))
+    step = Step("documents", Query("which writer was born", memory.clock.now()), 5, ("profile",))
     free = await retriever.retrieve(memory.scope, step)
     assert {e.record.id for e in free} == {"p1", "p2"}
     given = (Evidence(other.text, "profile", 0.9, other, T0),)
@@ -454,7 +454,7 @@ async def test_forgetting_by_a_query_leaves_documents_and_other_sources_alone(me
 
 async def test_the_rules_cost_nothing_to_speak_of(memory: Memory) -> None:
     await add_document(memory, RECIPE_PDF)
-    asked = tuple((s.name, s.k, ()) for s in memory.parts.recipe.sources)
+    asked = tuple((s.name, s.k, ()) for s in memory.recipe.sources)
     planner = RulePlanner(asked, memory.store)
     query = Query("Which of my allergies matter for the cake?", T0)
     statements: list[str] = []
@@ -487,7 +487,7 @@ async def test_the_trained_model_plans_judges_and_replies(db: Path, clock: Fixed
     scripted = ScriptedModel({"gate": ['{"remember": false, "facts": {}}']})
     async with companion(db, scripted, recipe="unified", clock=clock) as nyima:
         await with_allergy(nyima)
-        nyima.memory.parts.unified = Trained()  # type: ignore[assignment]
+        nyima.memory.parts.shared["reader"] = Trained()
         nyima.recipe = replace(nyima.recipe, critic="")
         said = await nyima.reply("Is there an allergy that matters?")
         assert said.text == "1: allergy: walnuts"

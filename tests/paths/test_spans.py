@@ -81,7 +81,7 @@ async def test_replies_and_changes_by_hand_are_spans_too(memory: Memory, recorde
 
 
 async def test_content_only_when_it_is_asked_for(memory: Memory, recorder: Recorder) -> None:
-    memory.parts.settings = replace(memory.parts.settings, capture_content=True)
+    memory.parts = replace(memory.parts, settings=replace(memory.parts.settings, capture_content=True))
     await memory.recall("What is my cat called?")
     assert recorder.spans[0][1]["gen_ai.memory.query.text"] == "What is my cat called?"
 

@@ -39,7 +39,7 @@ async def tell(memory: Memory, *texts: str) -> None:
     for text in texts:
         await memory.remember([Said(text)], session="s")
         await memory.drain()
-        memory.parts.clock.forward(minutes=5)  # type: ignore[attr-defined]
+        memory.clock.forward(minutes=5)  # type: ignore[attr-defined]
 
 
 def form(**fields: dict[str, object]) -> str:

@@ -15,11 +15,10 @@ from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query
 from nyima.errors import ConfigError, InputError, PackError
 from nyima.models.embed import OnnxEmbedder
-from nyima.read.judge import TrainedJudge
-from nyima.read.plan import ClassifierPlanner
-from nyima.read.recall import QueryEmbedder
+from nyima.read.embedding import QueryEmbedder
 from nyima.testing import HashEmbedder, ScriptedModel
 from nyima.testing.contract import T0, note
+from nyima_lab.baselines.trained_roles import ClassifierPlanner, TrainedJudge
 from nyima_lab.measure.grounded import Piece, Sample
 from nyima_lab.models.focus import FocusModel
 from nyima_lab.models.pair_scorer import OnnxPairScorer, pair_types

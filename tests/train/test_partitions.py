@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nyima.app.recipes import recipe_named
+from nyima.app.registry import recipe_named
 from nyima.domain.evidence import Query
 from nyima.domain.memory import Relation
 from nyima.errors import InputError, NotFound
@@ -117,7 +117,7 @@ async def test_nothing_to_learn_from_is_said(choices: list[Choice], memory: Memo
 
 async def test_what_was_learned_chooses_until_it_is_taken_back(memory: Memory, choices: list[Choice]) -> None:
     source = memory.parts.recaller(recipe_named("m-rag")).retrievers["graph"]
-    asked = Query("Where do I live?", memory.parts.clock.now())
+    asked = Query("Where do I live?", memory.clock.now())
     (vector,) = await HashEmbedder().embed([asked.text])
     before = await source.choose(memory.scope, asked, vector)
     assert before.startswith("partition ")

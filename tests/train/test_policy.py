@@ -16,7 +16,7 @@ from nyima.errors import InputError, NotFound
 from nyima.mechanisms.by_hand import Link
 from nyima.mechanisms.graph.learning import Adam, Example, Gradient, backward, reinforce, warm_start
 from nyima.mechanisms.graph.online import learn_from_answer, learn_from_thumb
-from nyima.mechanisms.graph.policy import Policy, RulePolicy, fresh_policy
+from nyima.mechanisms.graph.policy import Policy, RulePolicy, fresh_policy, policy_of
 from nyima.mechanisms.graph.versions import current, keep, roll_back, versions
 from nyima.mechanisms.graph.walk import walk
 from nyima.memory import Memory
@@ -180,7 +180,7 @@ async def test_versions_are_kept_used_taken_back_and_erased(db: Path, clock: Fix
         assert {r["policy"] for r in report["table"]} == {"rule", "warm start", "policy gradient"}
         assert note[-1] == ("policy gradient", 5, 5)
         await memory.recall("Skoda")
-        assert isinstance(memory.parts.policy, Policy)
+        assert isinstance(policy_of((await memory.parts.learned())["policy"]), Policy)
         second = await keep(memory, fresh_policy(7), {"after": 1}, [made.id])
         assert [v.number for v in await versions(memory)] == [2, 1]
         back = await roll_back(memory)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nyima.app.parts import Parts
+from nyima.app.services import Services
 from nyima.app.settings import Settings, default_path
 from nyima.domain.conversation import Scope
 from nyima.domain.ports import ChatModel, Clock, Embedder
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nyima.models.packs import PackShelf
 
 __all__ = [
-    "Parts",
+    "Services",
     "Settings",
     "SystemClock",
     "build",
@@ -246,16 +246,17 @@ def with_k(recipe: Recipe, chosen: tuple[str, ...]) -> Recipe:
 
 def build(
     settings: Settings, *, chat: ChatModel | None, embedder: Embedder | None, clock: Clock | None = None
-) -> Parts:
+) -> Services:
     """Open the store and join the parts."""
-    from nyima.app.recipes import recipe_named
+    from nyima.app.registry import registry
     from nyima.stores.sqlite.store import SqliteStore
 
-    recipe = with_k(recipe_named(settings.recipe), settings.k)
+    known = registry()
+    recipe = with_k(known.recipe(settings.recipe), settings.k)
     persona = read_persona(settings)
     queries = find_embedder(settings, settings.query_embedder) if settings.query_embedder and embedder else None
     writer = find_chat_model(settings, settings.writer_model) if settings.writer_model and chat is not None else chat
-    return Parts(
+    return Services(
         Scope(user=settings.user),
         SqliteStore(settings.db),
         clock or SystemClock(),
@@ -265,5 +266,6 @@ def build(
         settings,
         recipe,
         persona,
+        known,
         queries=queries,
     )

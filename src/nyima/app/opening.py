@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from nyima.app.find import SystemClock, build, find_chat_model, find_embedder, load_settings
-from nyima.app.parts import Parts
+from nyima.app.services import Services
 from nyima.app.sources_file import read_sources
 from nyima.domain.ports import ChatModel, Clock, Embedder
 from nyima.errors import ConfigError
@@ -22,7 +23,7 @@ def parts_for(
     model: ChatModel | str | None,
     embedder: Embedder | str | None,
     clock: Clock | None,
-) -> Parts:
+) -> Services:
     """Settings and objects as parts."""
     settings = load_settings(
         db=path,
@@ -35,12 +36,11 @@ def parts_for(
     if chat is None and model != "none":
         chat = find_chat_model(settings)
     vectors = embedder if embedder is not None and not isinstance(embedder, str) else find_embedder(settings)
-    parts = build(settings, chat=chat, embedder=vectors, clock=clock or SystemClock())
-    parts.sources = read_sources(settings)
-    return parts
+    services = build(settings, chat=chat, embedder=vectors, clock=clock or SystemClock())
+    return replace(services, sources=read_sources(settings))
 
 
-def read_shots(parts: Parts) -> list[Shot]:
+def read_shots(parts: Services) -> list[Shot]:
     """The labelled examples of the settings: JSON lines with memory, context, response."""
     if not parts.settings.examples:
         return []

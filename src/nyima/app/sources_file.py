@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from nyima.app.mcp_source import mcp_function
+from nyima.app.registry import registry
 from nyima.app.settings import Settings, sources_path
 from nyima.app.tools import load_tools
+from nyima.domain.mechanism import Registry, Source
 from nyima.errors import ConfigError, NotFound
-from nyima.read.sources import ABOUT, Source, in_order
+from nyima.read.sources import in_order
 
 __all__ = ["Declared", "add_source", "checked", "read_sources", "remove_source"]
 
@@ -39,8 +41,10 @@ class Declared:
             raise ConfigError(f"the source {self.name!r} needs one of --call module:function and --mcp COMMAND")
         if self.mcp and not self.tool:
             raise ConfigError(f"the source {self.name!r} needs --tool, the name of the MCP server's tool")
-        if not self.name.isidentifier() or self.name in ABOUT:
-            raise ConfigError(f"{self.name!r} is no name for a source: give another word; {', '.join(ABOUT)} are taken")
+        if not self.name.isidentifier() or self.name in registry().sources:
+            raise ConfigError(
+                f"{self.name!r} is no name for a source: give another word; {', '.join(registry().sources)} are taken"
+            )
         if self.call:
             return Source(self.name, self.about or f"the function {self.call}", self._called, self.after)
         try:
@@ -84,12 +88,14 @@ def read_sources(settings: Settings) -> tuple[Source, ...]:
     return checked([d.source() for d in _read(sources_path(settings))])
 
 
-def checked(sources: list[Source]) -> tuple[Source, ...]:
-    """The sources, when their names and dependencies make sense. Raises ConfigError."""
-    twice = [name for name, count in Counter(s.name for s in sources).items() if count > 1 or name in ABOUT]
+def checked(sources: list[Source], known: Registry | None = None) -> tuple[Source, ...]:
+    """The sources, when their names and dependencies make sense beside the built-in ones. Raises
+    ConfigError."""
+    built_in = (known or registry()).sources
+    twice = [name for name, count in Counter(s.name for s in sources).items() if count > 1 or name in built_in]
     if twice:
         raise ConfigError(f"there are two sources of the name {twice[0]!r}: give one of them another name")
-    in_order({**dict.fromkeys(ABOUT, ()), **{s.name: s.after for s in sources}})
+    in_order({**dict.fromkeys(built_in, ()), **{s.name: s.after for s in sources}})
     return tuple(sources)
 
 

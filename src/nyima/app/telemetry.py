@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from nyima.app.parts import Parts
+from nyima.app.services import Services
 from nyima.errors import NyimaError
 
 __all__ = ["Spanned", "span"]
@@ -38,7 +38,7 @@ class Spanned:
 
 
 @contextlib.contextmanager
-def span(parts: Parts, verb: str) -> Iterator[Spanned]:
+def span(parts: Services, verb: str) -> Iterator[Spanned]:
     """A span of recall, remember, revise or forget. It names no user."""
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from nyima.change.needles import needles_of, quoted_in, repeats, telling, traces_of
 from nyima.domain.changes import Add, Change, Delta, Erase, Retire, Revise
 from nyima.domain.conversation import Role, Scope, Turn
+from nyima.domain.mechanism import Registry, When, Writer
 from nyima.domain.memory import Entity, Interval, MemoryRecord, Note, ProfileFact, Relation, Summary
 from nyima.domain.ports import Clock, Event, Job, RecordFilter, Store, follow_up
 from nyima.domain.recipe import Recipe
@@ -20,10 +21,6 @@ from nyima.read.labels import base_id, mentions, says_the_same, values_of
 __all__ = ["Cascade", "Forgetting", "Receipt"]
 
 _LEAST_VALUE = 3
-_WRITER_OF = {
-    "session": "summary", "day": "memorybank", "overall": "memorybank", "portrait": "memorybank", "topic": "memochat",
-}  # fmt: skip
-_WRITERS_OF_JOB = {"note": ("conditional",), "graph": ("graph", "memories")}
 _FOR_NOW = ("running", "overall", "portrait")
 
 
@@ -71,6 +68,7 @@ class Cascade:
     store: Store
     clock: Clock
     recipe: Recipe
+    registry: Registry
 
     async def follow(self, scope: Scope, written: Written) -> Written:
         """The same changes with what follows from them: whatever rests on a record that
@@ -178,7 +176,10 @@ class Cascade:
                 stale = self._stale(text)
                 handled.add(text.id)
                 changes.append(Revise(text.id, stale, "states what has changed"))
-                jobs.append(follow_up("mend", stale.id, self.recipe.name))
+                jobs += [
+                    follow_up(w.name, stale.id, self.recipe.name)
+                    for w in self.registry.writers(self.recipe, When.CHANGE)
+                ]
         return changes, jobs
 
     async def erase(
@@ -331,15 +332,11 @@ class Cascade:
         chain_from: Summary | None = None
         for record in await self._linked(scope, doomed):
             doomed.records[record.id] = record
-            if isinstance(record, Relation):
-                left = [t for t in record.provenance.turns if t not in doomed.turns]
-                doomed.again += [job for turn in left for job in self._again("graph", turn)]
-                if left:  # the job makes it under the id that it had before it was told again
-                    await self._versions(scope, doomed, [record])
-            elif isinstance(record, Note) and record.provenance.turns[0] not in doomed.turns:
-                doomed.again += self._again("note", record.provenance.turns[0])
-            elif isinstance(record, Summary) and record.level in _WRITER_OF:
-                await self._session_again(scope, doomed, record, _WRITER_OF[record.level])
+            again = await self._owed_again(scope, doomed, record)
+            doomed.again += again
+            if again and isinstance(record, Relation):
+                # The job makes it under the id that it had before it was told again.
+                await self._versions(scope, doomed, [record])
         running = [r for r in doomed.records.values() if isinstance(r, Summary) and r.level == "running"]
         for record in running:
             if chain_from is None or len(record.covers) < len(chain_from.covers):
@@ -416,25 +413,33 @@ class Cascade:
                     doomed.records[older.id] = older
                     todo.append(older)
 
-    async def _session_again(self, scope: Scope, doomed: _Doomed, record: Summary, kind: str) -> None:
-        """Another job for the last session that a summary covers and that is still there."""
-        if not record.provenance.turns:
-            return
-        last_only = record.level in {"session", "running"}
-        for session in record.covers[-1:] if last_only else reversed(record.covers):
-            left = [t for t in await self.store.turns(scope, session=session) if t.id not in doomed.turns]
-            if any(t.role is Role.USER for t in left):
-                owed = {(job.kind, job.subject) for job in doomed.again}
-                if (kind, session) not in owed:
-                    doomed.again += self._again(kind, session)
-                return
-
-    def _again(self, kind: str, subject: str) -> list[Job]:
-        """The job that makes it again; none where the memory's recipe makes nothing of the kind."""
-        if not {*_WRITERS_OF_JOB.get(kind, (kind,))} & {*self.recipe.writers}:
+    async def _owed_again(self, scope: Scope, doomed: _Doomed, record: MemoryRecord) -> list[Job]:
+        """The jobs that make a record again without what is erased, as its own writer says; none
+        where the memory's recipe does not have that writer."""
+        writer = self.registry.maker(record)
+        if writer is None or writer not in self._every():
             return []
+        subjects = [s for s in writer.again(record) if s not in doomed.turns]
+        if writer.when is When.SESSION_END:
+            subjects = [s for s in subjects if await self._words_left(scope, doomed, s)][:1]
+        owed = {(job.kind, job.subject) for job in doomed.again}
         stamp = self.clock.now().strftime("%Y%m%d%H%M%S%f")
-        return [follow_up(kind, subject, self.recipe.name, f"-again-{stamp}")]
+        return [
+            follow_up(writer.name, subject, self.recipe.name, f"-again-{stamp}")
+            for subject in subjects
+            if (writer.name, subject) not in owed
+        ]
+
+    def _every(self) -> tuple[Writer, ...]:
+        """The writers of the memory's recipe, those too that other writers ask for."""
+        return tuple(
+            writer for m in self.registry.mechanisms if m.name in self.recipe.mechanisms for writer in m.writers
+        )
+
+    async def _words_left(self, scope: Scope, doomed: _Doomed, session: str) -> bool:
+        """Whether something that the user said in a session stays."""
+        turns = await self.store.turns(scope, session=session)
+        return any(t.role is Role.USER and t.id not in doomed.turns for t in turns)
 
     async def _refold(self, scope: Scope, doomed: _Doomed, first: Summary) -> None:
         """Fold again from the last running memory that the erase does not touch."""
@@ -444,7 +449,7 @@ class Cascade:
         for record in chain:
             if len(record.covers) >= len(first.covers):
                 doomed.records[record.id] = record
-                await self._session_again(scope, doomed, record, "recursive")
+                doomed.again += await self._owed_again(scope, doomed, record)
         before = [r for r in chain if len(r.covers) < len(first.covers)]
         if before and before[-1].recorded.until is not None:
             last, now = before[-1], self.clock.now()

@@ -104,7 +104,7 @@ async def work(common: Common) -> None:
     ensure_packs(settings, "embed", "chat")
     memory = await Memory.open(settings.db, user=settings.user, model=None, embedder=settings.embedder)
     try:
-        await memory.ingest.end_silent(memory.scope, memory.parts.recipe)
+        await memory.ingest.end_silent(memory.scope, memory.recipe)
         for job in await memory.store.jobs(memory.scope, ("parked",)):
             await memory.store.requeue(memory.scope, job.id)
         done = await drain_with_progress(memory.drain)

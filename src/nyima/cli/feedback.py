@@ -23,7 +23,7 @@ async def feedback(assistant: Assistant, kind: str, right: str) -> str:
         return "nothing of a private chat is kept"
     body = {"kind": kind.strip("/"), "reply": answer.turn, "right": right}
     refs = (answer.turn, *(e.record.id for e in answer.recall.kept))
-    at = memory.parts.clock.now()
+    at = memory.clock.now()
     await memory.store.log(memory.scope, Event(f"thumb-{uuid.uuid4().hex[:16]}", "feedback", at, refs, body))
     if not memory.parts.settings.learn:
         return "thank you, kept (nothing is learned from it: the setting `learn` is off)"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from nyima.app.find import Settings
-    from nyima.app.parts import Parts
+    from nyima.app.services import Services
     from nyima.server.access.keys import Key, KeyRing
 
 __all__ = ["add_to"]
@@ -84,7 +84,7 @@ async def serve(
         await uvicorn.Server(config).serve([bound])
 
 
-def _parts(common: Common, settings: Settings, model: str) -> tuple[Parts, str]:
+def _parts(common: Common, settings: Settings, model: str) -> tuple[Services, str]:
     """The parts, with the chat model when there is one; else why there is none."""
     from nyima.app.opening import parts_for
     from nyima.errors import NoModel

@@ -78,7 +78,7 @@ async def reminders(
     memory = await common.memory(embedder="none")
     try:
         found = await upcoming(memory, days)
-        zone, now = memory.parts.zone, memory.parts.clock.now()
+        zone, now = memory.zone, memory.clock.now()
     finally:
         await memory.close()
     if ics is not None:

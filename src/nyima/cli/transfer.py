@@ -71,7 +71,7 @@ async def _bring_in(memory: Memory, file: Path, format: str | None) -> dict[str,
                 continue
             await memory.remember(one.turns, session=one.id, title=one.title, owed=False)
             (session,) = await memory.store.sessions(memory.scope, ids=(one.id,))
-            await memory.ingest.end(memory.scope, session, memory.parts.recipe, owed=False)
+            await memory.ingest.end(memory.scope, session, memory.recipe, owed=False)
             sessions += 1
             turns += len(one.turns)
             ids.append(one.id)
@@ -84,10 +84,10 @@ async def _bring_in(memory: Memory, file: Path, format: str | None) -> dict[str,
 async def _enrich(memory: Memory, ids: list[str], *, yes: bool) -> dict[str, Any]:
     """Queue the writers' jobs for imported sessions, say what they will cost, do them."""
     from nyima.cli.chat import drain_with_progress
+    from nyima.domain.mechanism import When
     from nyima.domain.ports import follow_up
-    from nyima.write.jobs import SESSION_WRITERS
 
-    recipe = memory.parts.recipe
+    recipe = memory.recipe
     users = [t for id in ids for t in await memory.turns(id) if t.role is Role.USER]
     calls = round(len(users) * 1.5) + 2 * len(ids)
     prompt = sum(_PROMPT_TOKENS["gate"] + _PROMPT_TOKENS["note"] // 2 + 2 * tokens(t.text) for t in users)
@@ -99,8 +99,11 @@ async def _enrich(memory: Memory, ids: list[str], *, yes: bool) -> dict[str, Any
     )
     if not yes and not typer.confirm("Go on?", err=True):
         return {"estimated_calls": calls, "jobs": 0}
-    jobs = [follow_up("gate", t.id, recipe.name) for t in users]
-    jobs += [follow_up(w, id, recipe.name) for id in ids for w in SESSION_WRITERS if w in recipe.writers]
+    asked = [w for w in memory.registry.writers(recipe, When.TURN) if w.needs_model]
+    jobs = [follow_up(w.name, t.id, recipe.name) for t in users for w in asked]
+    jobs += [
+        follow_up(w.name, id, recipe.name) for id in ids for w in memory.registry.writers(recipe, When.SESSION_END)
+    ]
     from nyima.domain.changes import Delta
 
     await memory.store.commit(memory.scope, Delta(), jobs=jobs)

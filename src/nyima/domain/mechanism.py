@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from nyima.domain.changes import Delta
 from nyima.domain.conversation import Turn
-from nyima.domain.evidence import Budget
+from nyima.domain.evidence import Budget, Notes
 from nyima.domain.memory import MemoryRecord
 from nyima.domain.recipe import Recipe
 from nyima.domain.roles import Critic, Judge, Planner, Reader, Retriever, Selector, Written
@@ -48,6 +48,11 @@ def _nothing(record: MemoryRecord) -> tuple[str, ...]:
     return ()
 
 
+def _never(notes: Notes) -> bool:
+    del notes
+    return False
+
+
 def _no_change(turns: Sequence[Turn], now: datetime) -> Delta:
     del turns, now
     return Delta()
@@ -62,7 +67,8 @@ class Writer:
     session owes the work under a recipe. ``makes`` is the name that its records have as their
     provenance (its own unless given). ``again`` names, for a record that goes because of an
     erase, the turns or sessions of which it would be made again: of turns all that are left
-    get a job, of sessions the first in which the user's words are left.
+    get a job, of sessions the first in which the user's words are left. ``noted`` says whether
+    what a model noted of a turn asks for its work; ``quick`` work takes a moment.
     """
 
     name: str
@@ -73,6 +79,8 @@ class Writer:
     makes: str = ""
     again: Callable[[MemoryRecord], tuple[str, ...]] = _nothing
     at_once: Callable[[Sequence[Turn], datetime], Delta] = _no_change
+    noted: Callable[[Notes], bool] = _never
+    quick: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +176,7 @@ class Registry:
         return tuple(
             writer
             for mechanism in self.mechanisms
-            if mechanism.name in recipe.writers
+            if mechanism.name in recipe.mechanisms
             for writer in mechanism.writers
             if writer.when in wanted and writer.owed(recipe)
         )
@@ -181,6 +189,10 @@ class Registry:
     def without_model(self) -> tuple[str, ...]:
         """The kinds of jobs that need no chat model."""
         return tuple(w.name for w in self._writers() if not w.needs_model and w.write is not None)
+
+    def quick(self) -> tuple[str, ...]:
+        """The kinds of jobs that take a moment."""
+        return tuple(w.name for w in self._writers() if w.quick)
 
     def _writers(self) -> Iterable[Writer]:
         return (writer for mechanism in self.mechanisms for writer in mechanism.writers)
@@ -204,7 +216,7 @@ class Registry:
         """The recipe itself, when all that it names is installed. Raises ConfigError."""
         names = {mechanism.name for mechanism in self.mechanisms}
         for what, given, known in (
-            ("writer", recipe.writers, names),
+            ("writer", recipe.mechanisms, names),
             ("source", tuple(s.name for s in recipe.sources), {*self.sources}),
             ("system part", recipe.system, {"profile", "summary"}),
             ("gate", (recipe.gate,), {"off", "reply", "all"}),

@@ -62,7 +62,7 @@ class Recipe:
     relevance by ``relevance`` (a prompted model), ``cross-encoder`` or ``trained``.
     ``scored``: the reader sees the relevance. ``reader``: ``model`` or ``trained``.
     ``critic``: empty (off), ``model`` or ``nli``, with at most ``drafts`` further drafts, each
-    with ``alpha`` pieces replaced. ``own``: the user's own sources are asked, too. ``fading``: what is not recalled is forgotten.
+    with ``alpha`` pieces replaced. ``own``: the user's own sources are asked, too.
     ``floor``: below this relevance of the best piece nothing is recalled; ``share``: nor is
     what has less than this share of the best score. ``past``: the
     whole past dialogue goes into the prompt. ``room``: tokens of each part of it.
@@ -89,11 +89,16 @@ class Recipe:
     share: float = 0.0
     parts: tuple[str, ...] = ("context", "knowledge")
     past: bool = False
-    fading: bool = False
     evidence: Budget = field(default_factory=lambda: Budget(6, 220))
     room: Mapping[str, int] = field(
         default_factory=lambda: {"persona": 200, "profile": 200, "summary": 320, "shots": 400, "dialogue": 900}
     )
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The mechanisms that write: those that are named, what mends a text that states what has
+        changed, and the gate where turns are looked at one by one."""
+        return (*self.writers, "mend", *(("gate",) if self.gate != "off" else ()))
 
     @property
     def takes_notes(self) -> bool:

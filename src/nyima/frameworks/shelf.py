@@ -55,7 +55,7 @@ class Shelf:
 
     async def _put(self, where: str, key: str, text: str) -> None:
         revision = await self.memory.store.revision(self.memory.scope)
-        old, now = await self.get(where, key), self.memory.parts.clock.now()
+        old, now = await self.get(where, key), self.memory.clock.now()
         if old is not None and old.body == text:
             return
         made = Provenance(writer="framework", origin=Origin.TOOL)
@@ -84,7 +84,7 @@ class Shelf:
         with contextlib.suppress(ModelError):  # then by words alone
             await self.memory.ingest.index(self.memory.scope)
         within = tuple(sorted({p.document for p in wanted.values()}))
-        asked = Query(clean_text(query), self.memory.parts.clock.now(), kinds=("passage",), within=within)
+        asked = Query(clean_text(query), self.memory.clock.now(), kinds=("passage",), within=within)
         retriever = self.memory.parts.recaller(_VALUES).retrievers["documents"]
         taken = 2 * most
         while True:  # of what stands there, some may not fit

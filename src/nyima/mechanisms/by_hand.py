@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from nyima.app.parts import Parts
-from nyima.app.telemetry import span
 from nyima.change.cascade import Cascade
 from nyima.domain.changes import Add, Change, Delta, Retire, Revise
 from nyima.domain.conversation import Role, Scope, Turn, as_utc, clean_text
@@ -32,7 +30,7 @@ from nyima.errors import InputError, NotFound
 from nyima.language.english.clauses import base_form
 from nyima.language.english.mentions import stems
 from nyima.language.facts import canonical_key
-from nyima.language.relations import LABELS, label_of, read_subclasses, single, subclass_of
+from nyima.language.relations import LABELS, Subclass, label_of, single, subclass_of
 from nyima.language.words import fold
 from nyima.mechanisms.graph.entities import Nodes, relation_id
 
@@ -107,31 +105,16 @@ def _given(changed: str, value: str) -> str:
 class Hand:
     """Revises, states, retires and joins by hand."""
 
-    parts: Parts
-
-    @property
-    def store(self) -> Store:
-        """The store."""
-        return self.parts.store
-
-    @property
-    def scope(self) -> Scope:
-        """Whose memory."""
-        return self.parts.scope
-
-    @property
-    def clock(self) -> Clock:
-        """The time."""
-        return self.parts.clock
+    store: Store
+    scope: Scope
+    clock: Clock
+    cascade: Cascade
+    subclasses: tuple[Subclass, ...]
 
     async def commit(self, *changes: Change) -> None:
         """Commit changes with what follows from them."""
-        with span(self.parts, "revise") as spanned:
-            written = await Cascade(self.store, self.clock, self.parts.recipe).follow(
-                self.scope, Written(Delta(changes, "user"))
-            )
-            await self.store.commit(self.scope, written.delta, jobs=written.jobs)
-            spanned.found(len(written.delta.changes))
+        written = await self.cascade.follow(self.scope, Written(Delta(changes, "user")))
+        await self.store.commit(self.scope, written.delta, jobs=written.jobs)
 
     async def value(self, record: MemoryRecord) -> str:
         """The part of a record that a person edits: the value of a fact or relation, the
@@ -229,7 +212,7 @@ class Hand:
             if not there:
                 raise NotFound(f"there is no open record {replaces!r} to replace: `nyima memories` lists them")
         note = clean_text(link.note) or f"{head.name} {label.replace('_', ' ')}: {tail.name}."
-        place = subclass_of(label, note, read_subclasses(self.parts.settings.subclasses))
+        place = subclass_of(label, note, self.subclasses)
         new = Relation(
             id=relation_id(link.turn or uuid.uuid4().hex, head.id, label, tail.name),
             provenance=Provenance((link.turn,) if link.turn else (), writer="user"),

@@ -12,18 +12,19 @@ from dataclasses import dataclass
 
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Scope, Turn, dialogue_lines
+from nyima.domain.mechanism import Mechanism, Source, When, Writer
 from nyima.domain.memory import Interval, Note, Provenance
 from nyima.domain.ports import Job, follow_up
 from nyima.domain.roles import Written
 from nyima.errors import ModelGarbled
-from nyima.language.facts import proposals, supports_text
-from nyima.language.intent import worth_keeping
+from nyima.language.facts import supports_text
 from nyima.language.words import cut_tokens, sentences
+from nyima.mechanisms.gate import merge_again
 from nyima.prompts.notes import parse_facts
-from nyima.prompts.prompt import GATE, NOTE, GateIn, NoteIn
-from nyima.write.desk import Desk, facts_event, is_users, notes_event
+from nyima.prompts.prompt import NOTE, NoteIn
+from nyima.write.desk import Desk, facts_event, is_users
 
-__all__ = ["GateWriter", "NoteWriter", "passive_note"]
+__all__ = ["MECHANISM", "NoteWriter", "passive_note"]
 
 _CONTEXT_TURNS = 4
 _SUPPORT = 0.6
@@ -55,47 +56,11 @@ def passive_note(turn: Turn, desk: Desk) -> Note:
 
 
 @dataclass(frozen=True, slots=True)
-class GateWriter:
-    """Decides and extracts for one user turn, and queues what follows."""
-
-    desk: Desk
-    writers: tuple[str, ...]
-
-    async def write(self, scope: Scope, job: Job) -> Written:
-        """The turn's notes as a journal line; a job for its record; a merge when the
-        session has ended already. Without a usable answer the rule decides."""
-        turn, before = await self.desk.around(scope, job.subject, 1)
-        remember, by = worth_keeping(turn.text, None, 0), "rule"
-        facts: tuple[tuple[str, str], ...] = ()
-        word: bool | None = None
-        caller = self.desk.caller
-        if caller is not None and is_users(turn):
-            said = before[-1].text if before and before[-1].role is not turn.role else ""
-            given = GateIn(cut_tokens(said, 60) or "-", cut_tokens(turn.text, self.desk.room // 2))
-            try:
-                out, asked = await caller.ask(scope, GATE, given)
-                facts, by, word = parse_facts(out.facts), asked.prompt, out.remember
-                supported = len(proposals(facts, turn.id, turn.text, said))
-                remember = worth_keeping(turn.text, out.remember, supported)
-            except ModelGarbled:
-                await caller.fallback(scope, GATE.version)
-        body: dict[str, object] = {"remember": remember, "facts": [list(f) for f in facts], "by": by, "model": word}
-        jobs = [follow_up("note", turn.id, job.recipe)] if remember and "conditional" in self.writers else []
-        if facts and "graph" in self.writers:
-            jobs.append(follow_up("graph", turn.id, job.recipe, "-noted"))
-        if facts and "profile" in self.writers:
-            jobs += await _merge_again(self.desk, scope, turn, job)
-        return Written(jobs=tuple(jobs), events=(notes_event(turn, body, self.desk.clock),))
-
-
-@dataclass(frozen=True, slots=True)
 class NoteWriter:
-    """Builds the record of one turn; ``parts`` leaves one out for the ablations
+    """Builds the record of one turn; the recipe's ``parts`` leave one out for the ablations
     (section 5.4, table 6)."""
 
     desk: Desk
-    parts: tuple[str, ...] = ("context", "knowledge")
-    graph: bool = False
 
     async def write(self, scope: Scope, job: Job) -> Written:
         """One Note. What the turn and its neighbours do not support is replaced by the
@@ -123,17 +88,35 @@ class NoteWriter:
         if not context and before and "?" in before[-1].text:
             # A question explains what it was answered with; another remark before would only blur the search.
             context = cut_tokens(dialogue_lines(before[-1:])[0], 60)
-        kept = (context if "context" in self.parts else "", knowledge if "knowledge" in self.parts else "")
+        kept = (
+            context if "context" in self.desk.recipe.parts else "",
+            knowledge if "knowledge" in self.desk.recipe.parts else "",
+        )
         delta = Delta((Add(_build(turn, before, kept, made, self.desk)),), by="conditional")
-        again = [follow_up("graph", turn.id, job.recipe, "-kept")] if self.graph and made[0] else []
+        again = (
+            [follow_up("graph", turn.id, job.recipe, "-kept")]
+            if "graph" in self.desk.recipe.writers and made[0]
+            else []
+        )
         if not facts or not is_users(turn):
             return Written(delta, tuple(again))
-        again += await _merge_again(self.desk, scope, turn, job)
+        again += await merge_again(self.desk, scope, turn, job)
         return Written(delta, tuple(again), (facts_event(turn, facts, self.desk.clock),))
 
 
-async def _merge_again(desk: Desk, scope: Scope, turn: Turn, job: Job) -> list[Job]:
-    """Another merge when the session's profile was merged before these facts came."""
-    merged = f"profile-{turn.session}"
-    done = any(j.id == merged and j.state == "done" for j in await desk.store.jobs(scope, ("done",)))
-    return [follow_up("profile", turn.session, job.recipe, f"-after-{job.id}")] if done else []
+MECHANISM = Mechanism(
+    "conditional",
+    "notes of what is worth keeping: context and knowledge (Yuan et al. 2023, section 3.1)",
+    writers=(
+        Writer(
+            "note",
+            When.TURN,
+            lambda desk, scope, job: NoteWriter(desk).write(scope, job),
+            owed=lambda recipe: recipe.gate == "all",
+            makes="conditional",
+            again=lambda record: record.provenance.turns[:1],
+            noted=lambda notes: notes.remember,
+        ),
+    ),
+    sources=(Source("notes", "what the user said that is worth keeping, with why it was said", kinds=("note",)),),
+)

@@ -1,4 +1,4 @@
-"""Writer ``history``: every turn as an episode, in order, with no model call
+"""History: every turn as an episode, in order, with no model call
 (Yuan et al. 2023, section 3.1)."""
 
 from __future__ import annotations
@@ -8,9 +8,14 @@ from datetime import datetime
 
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Role, Turn
+from nyima.domain.mechanism import Mechanism, Source, When, Writer
 from nyima.domain.memory import Episode, Interval, Provenance
+from nyima.domain.recipe import SourceSpec
+from nyima.domain.roles import Retriever
+from nyima.read.kit import Kit
+from nyima.read.search import SearchRetriever
 
-__all__ = ["episodes"]
+__all__ = ["MECHANISM", "episodes"]
 
 
 def episodes(turns: Iterable[Turn], now: datetime) -> Delta:
@@ -35,3 +40,19 @@ def episodes(turns: Iterable[Turn], now: datetime) -> Delta:
         ),
         by="history",
     )
+
+
+def search(kit: Kit, spec: SourceSpec) -> Retriever:
+    """The records of a source by words, vectors or both."""
+    return SearchRetriever(
+        kit.store, kit.vectors, kit.kinds[spec.name], spec.how, spec.weights, spec.turns, spec.region or None
+    )
+
+
+MECHANISM = Mechanism(
+    "history",
+    "what was said, word for word",
+    writers=(Writer("history", When.NOW, needs_model=False, at_once=episodes),),
+    sources=(Source("history", "what was said in earlier conversations, word for word", kinds=("episode",)),),
+    retrievers=dict.fromkeys(("hybrid", "words", "vector", "reciprocal"), search),
+)

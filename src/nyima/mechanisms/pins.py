@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import uuid
 
+from nyima.change.opened import OpenMemory
 from nyima.domain.memory import MemoryRecord
 from nyima.domain.ports import Event, RecordFilter
-from nyima.memory import Memory
 
 __all__ = ["pin", "pinned"]
 
 
-async def pin(memory: Memory, id: str, *, on: bool = True) -> None:
+async def pin(memory: OpenMemory, id: str, *, on: bool = True) -> None:
     """Pin a record, or let it go. It stays pinned when it is revised, and is gone with the
     record when that is erased. Raises NotFound."""
     record = await memory.record(id)
-    event = Event("pin-" + uuid.uuid4().hex[:16], "pin", memory.parts.clock.now(), (record.id,), {"on": on})
+    event = Event("pin-" + uuid.uuid4().hex[:16], "pin", memory.clock.now(), (record.id,), {"on": on})
     await memory.store.log(memory.scope, event)
 
 
-async def pinned(memory: Memory) -> list[MemoryRecord]:
+async def pinned(memory: OpenMemory) -> list[MemoryRecord]:
     """The pinned records that hold now, oldest first."""
     wanted: dict[str, bool] = {}
     for event in sorted(await memory.store.events(memory.scope, "pin"), key=lambda e: (e.at, e.id)):
@@ -37,6 +37,6 @@ async def pinned(memory: Memory) -> list[MemoryRecord]:
     return found
 
 
-async def _earlier(memory: Memory, id: str) -> str | None:
+async def _earlier(memory: OpenMemory, id: str) -> str | None:
     found = await memory.store.records(memory.scope, RecordFilter(ids=(id,), retired=True))
     return found[0].supersedes if found else None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from nyima.domain.changes import Add, Change, Delta, Retire, Revise
 from nyima.domain.conversation import Scope, Turn
+from nyima.domain.mechanism import Mechanism, Source, When, Writer
 from nyima.domain.memory import Claim, Interval, ProfileFact, Provenance, profile_of
 from nyima.domain.ports import Job, RecordFilter
 from nyima.domain.roles import Written
@@ -17,7 +18,7 @@ from nyima.language.words import cut_tokens, fold
 from nyima.prompts.prompt import MERGE, MergeIn
 from nyima.write.desk import Desk, is_users, notes_of
 
-__all__ = ["ProfileWriter"]
+__all__ = ["MECHANISM", "ProfileWriter"]
 
 
 @dataclass(slots=True)
@@ -105,3 +106,20 @@ class ProfileWriter:
             key=proposal.key,
             value=proposal.value,
         )
+
+
+MECHANISM = Mechanism(
+    "profile",
+    "lasting facts about the user, merged when a session ends",
+    writers=(
+        Writer(
+            "profile",
+            When.SESSION_END,
+            lambda desk, scope, job: ProfileWriter(desk).write(scope, job),
+            quick=True,
+        ),
+    ),
+    sources=(
+        Source("profile", "lasting facts about the user: name, job, place, family, health, wishes", kinds=("fact",)),
+    ),
+)

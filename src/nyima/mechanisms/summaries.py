@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from nyima.domain.changes import Add, Delta, Retire, Revise
 from nyima.domain.conversation import Role, Scope, Session, Turn, dialogue_lines, least_trusted
+from nyima.domain.mechanism import Mechanism, Source, When, Writer
 from nyima.domain.memory import ME, Claim, Entity, Interval, MemoryRecord, Provenance, Relation, Summary
 from nyima.domain.ports import Job, RecordFilter
 from nyima.domain.roles import Written
@@ -21,7 +22,7 @@ from nyima.prompts.prompt import FOLD, SUMMARY, FoldIn, SummaryIn
 from nyima.read.labels import mentions, values_of
 from nyima.write.desk import Desk, notes_of, windows
 
-__all__ = ["MendWriter", "RecursiveWriter", "SummaryWriter", "bounded", "running", "standing"]
+__all__ = ["MECHANISMS", "MendWriter", "RecursiveWriter", "SummaryWriter", "bounded", "running", "standing"]
 
 _SUPPORT = 0.5
 
@@ -265,3 +266,50 @@ class RecursiveWriter:
             await caller.fallback(scope, FOLD.version)
         stated = _user_sentences([t for t in turns if " ".join(t.text.split())[:40] in window])
         return bounded("\n".join(x for x in (memory, stated) if x), self.most, [window]), made
+
+
+def _last_covered(record: MemoryRecord) -> tuple[str, ...]:
+    """The last session that a summary covers: it is made again of that."""
+    return record.covers[-1:] if isinstance(record, Summary) and record.provenance.turns else ()
+
+
+MECHANISMS = (
+    Mechanism(
+        "summary",
+        "a summary of each session",
+        writers=(
+            Writer(
+                "summary",
+                When.SESSION_END,
+                lambda desk, scope, job: SummaryWriter(desk).write(scope, job),
+                again=_last_covered,
+            ),
+        ),
+        sources=(Source("summary", "summaries of earlier conversations", kinds=("summary",)),),
+    ),
+    Mechanism(
+        "recursive",
+        "one running memory that each session is folded into (Wang et al. 2023)",
+        writers=(
+            Writer(
+                "recursive",
+                When.SESSION_END,
+                lambda desk, scope, job: RecursiveWriter(desk).write(scope, job),
+                again=_last_covered,
+            ),
+        ),
+    ),
+    Mechanism(
+        "mend",
+        "a text that stands for now is derived again when something that it states has changed",
+        writers=(
+            Writer(
+                "mend",
+                When.CHANGE,
+                lambda desk, scope, job: MendWriter(desk).write(scope, job),
+                needs_model=False,
+                quick=True,
+            ),
+        ),
+    ),
+)

@@ -8,27 +8,15 @@ from dataclasses import dataclass
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence
-from nyima.domain.ports import PairScorer
+from nyima.domain.mechanism import Mechanism
 from nyima.errors import ModelGarbled
 from nyima.language.words import cut_tokens
 from nyima.prompts.prompt import AGREES, AgreesIn
 from nyima.read.calls import Caller
 
-__all__ = ["ModelCritic", "NliCritic"]
+__all__ = ["MECHANISM", "ModelCritic"]
 
 _WORTH = {"yes": 1.0, "unclear": 0.5, "no": 0.0}
-
-
-@dataclass(frozen=True, slots=True)
-class NliCritic:
-    """A cross-encoder that was fine-tuned on (grounding, reply) pairs."""
-
-    scorer: PairScorer
-
-    async def consistency(self, scope: Scope, evidence: Sequence[Evidence], draft: str) -> list[float]:
-        """The probability that the draft rests on each piece."""
-        del scope
-        return await self.scorer.score([(e.text, draft) for e in evidence]) if evidence else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +40,10 @@ class ModelCritic:
             return _WORTH[out.agrees]
 
         return list(await asyncio.gather(*(one(piece) for piece in evidence)))
+
+
+MECHANISM = Mechanism(
+    "critic",
+    "whether a draft agrees with what it may rest on",
+    critics={"model": lambda kit: None if kit.caller is None else ModelCritic(kit.caller)},
+)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query
-from nyima.domain.ports import PairScorer, SourceModel
-from nyima.domain.roles import Judgement
+from nyima.domain.mechanism import Mechanism
+from nyima.domain.roles import Judge, Judgement
 from nyima.errors import ModelGarbled
 from nyima.language.words import cut_tokens
 from nyima.prompts.prompt import CHOOSE, REFLECT, RELEVANCE, ChooseIn, ReflectIn, RelevanceIn
 from nyima.read.calls import Caller
-from nyima.read.search import spoken
+from nyima.read.kit import Kit
 
-__all__ = ["ChoosingJudge", "CrossEncoderJudge", "ReflectingJudge", "RelevanceJudge", "ScoreJudge", "TrainedJudge"]
+__all__ = ["MECHANISM", "ChoosingJudge", "ReflectingJudge", "RelevanceJudge", "ScoreJudge", "ranked_by"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class ChoosingJudge:
         return Judgement(tuple(picked), prompt=asked.prompt)
 
 
-def _judged(evidence: Sequence[Evidence], scores: Sequence[float]) -> tuple[Evidence, ...]:
+def ranked_by(evidence: Sequence[Evidence], scores: Sequence[float]) -> tuple[Evidence, ...]:
     """The evidence with its relevance as score, in steps of 0.1, ordered by the judge's own
     value; equal ones stay in the retriever's order."""
     found = [
@@ -123,38 +123,21 @@ class RelevanceJudge:
             return out.relevance / 10
 
         scores = await asyncio.gather(*(one(piece) for piece in shown))
-        return Judgement(_judged(shown, scores), prompt=RELEVANCE.version if shown else "")
+        return Judgement(ranked_by(shown, scores), prompt=RELEVANCE.version if shown else "")
 
 
-@dataclass(frozen=True, slots=True)
-class CrossEncoderJudge:
-    """A cross-encoder judges each pair of piece and dialogue."""
-
-    scorer: PairScorer
-    most: int = 16
-    turns: int = 2
-
-    async def judge(self, scope: Scope, query: Query, evidence: Sequence[Evidence], *, last: bool) -> Judgement:
-        """The pieces with their relevance."""
-        del scope, last
-        shown = list(evidence[: self.most])
-        text = spoken(query, self.turns)
-        scores = await self.scorer.score([(e.text, text) for e in shown]) if shown else []
-        return Judgement(_judged(shown, scores))
+def _prompted(judge: Callable[[Caller], Judge]) -> Callable[[Kit], Judge]:
+    """A judge that asks a model; without one the scores decide."""
+    return lambda kit: ScoreJudge() if kit.caller is None else judge(kit.caller)
 
 
-@dataclass(frozen=True, slots=True)
-class TrainedJudge:
-    """The trained model's evaluation tokens, all pieces in one masked pass (Wang et al.
-    2024, equation 3)."""
-
-    model: SourceModel
-    most: int = 16
-
-    async def judge(self, scope: Scope, query: Query, evidence: Sequence[Evidence], *, last: bool) -> Judgement:
-        """The pieces of the sources that the model knows, with their relevance."""
-        del scope, last
-        shown = [e for e in evidence if e.source in self.model.sources][: self.most]
-        plan = [s for s in self.model.sources if s in {e.source for e in shown}]
-        scores = await self.model.score(query.lines, plan, [(e.source, e.text) for e in shown]) if shown else []
-        return Judgement(_judged(shown, scores))
+MECHANISM = Mechanism(
+    "judge",
+    "whether what was found is to the point, and enough",
+    judges={
+        "scores": lambda kit: ScoreJudge(),
+        "reflect": _prompted(ReflectingJudge),
+        "choose": _prompted(ChoosingJudge),
+        "relevance": _prompted(RelevanceJudge),
+    },
+)

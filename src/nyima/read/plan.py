@@ -3,32 +3,27 @@ section 4.1.1)."""
 
 from __future__ import annotations
 
-import json
-import math
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Query
-from nyima.domain.ports import RecordFilter, SourceModel, Store, Vector
+from nyima.domain.mechanism import Mechanism
+from nyima.domain.ports import RecordFilter, Store
 from nyima.domain.roles import Planned
-from nyima.errors import ConfigError, ModelError, ModelGarbled
+from nyima.errors import ModelGarbled
 from nyima.language.intent import is_goodbye
 from nyima.language.words import cut_tokens
 from nyima.prompts.prompt import PLAN, PlanIn
 from nyima.read.calls import Caller
-from nyima.read.search import KINDS_OF, spoken
-from nyima.read.sources import ABOUT, steps_for
+from nyima.read.kit import Kit
+from nyima.read.sources import SourceChoice, steps_for
 
-__all__ = ["AllPlanner", "Asked", "ClassifierPlanner", "ModelPlanner", "RulePlanner", "TrainedPlanner", "is_small_talk"]
+__all__ = ["MECHANISM", "AllPlanner", "Asked", "ModelPlanner", "RulePlanner", "is_small_talk", "sources_there"]
 
-Asked = tuple[tuple[str, int, tuple[str, ...]], ...]
-"""The sources of a recipe: name, the most pieces, what it depends on."""
+Asked = Sequence[SourceChoice]
+"""The sources of a recipe."""
 
 _SMALL_TALK = frozenset(
     """hello hi hey hiya yo good morning afternoon evening night thanks thank you thx cheers ok okay k fine great nice
@@ -52,11 +47,11 @@ _UNSPACED_GREETING = re.compile(
 )
 
 
-async def _there(store: Store | None, scope: Scope, query: Query, sources: Asked) -> list[str]:
+async def sources_there(store: Store | None, scope: Scope, query: Query, sources: Asked) -> list[str]:
     """The sources that can hold something of the wanted kinds: documents only when there
     are any."""
     wanted = set(query.kinds)
-    names = [n for n, _, _ in sources if not wanted or wanted & set(KINDS_OF.get(n, ()))]
+    names = [s.name for s in sources if not wanted or wanted & set(s.kinds)]
     if store is not None and "documents" in names:
         where = RecordFilter(kinds=("passage",), at=query.at, limit=1)
         if not await store.records(scope, where):
@@ -73,7 +68,7 @@ class AllPlanner:
 
     async def plan(self, scope: Scope, query: Query) -> Planned:
         """A step a source."""
-        names = await _there(self.store, scope, query, self.sources)
+        names = await sources_there(self.store, scope, query, self.sources)
         return Planned(tuple(steps_for(names, self.sources, query)), "all")
 
 
@@ -91,7 +86,7 @@ class RulePlanner:
         before = query.dialogue[-1][1] if query.dialogue and query.dialogue[-1][0] == "assistant" else ""
         if is_small_talk(query.text, before):
             return Planned((), "rules")
-        names = await _there(self.store, scope, query, self.sources)
+        names = await sources_there(self.store, scope, query, self.sources)
         if not _ABOUT_YOU.search(query.text):
             names = [n for n in names if n != "persona"]
         return Planned(tuple(steps_for(names, self.sources, query)), "rules")
@@ -117,19 +112,17 @@ class ModelPlanner:
 
     caller: Caller
     sources: Asked
-    about: Mapping[str, str]
     rules: RulePlanner
     turns: int = 4
 
     async def plan(self, scope: Scope, query: Query) -> Planned:
         """The plan. Sources that the model names and that do not exist are left out."""
-        there = await _there(self.rules.store, scope, query, self.sources)
+        there = await sources_there(self.rules.store, scope, query, self.sources)
         if not there:
             return Planned((), "model")
-        after = {name: needs for name, _, needs in self.sources}
+        known = {source.name: source for source in self.sources}
         listed = "\n".join(
-            f"{name}: {self.about.get(name, ABOUT.get(name, ''))}"
-            + (f" (needs {', '.join(after[name])})" if after[name] else "")
+            f"{name}: {known[name].about}" + (f" (needs {', '.join(known[name].after)})" if known[name].after else "")
             for name in there
         )
         before = query.dialogue[max(0, len(query.dialogue) - self.turns) :]
@@ -145,69 +138,17 @@ class ModelPlanner:
         return Planned(tuple(steps_for(chosen, self.sources, query)), "model", asked.prompt)
 
 
-@dataclass(frozen=True, slots=True)
-class ClassifierPlanner:
-    """Logistic regression on an encoder's features of the dialogue, a threshold a source
-    (the encoder baseline of Wang et al. 2024, section 5.3.1). ``weights`` (sources, d + 1)
-    with the bias last."""
-
-    sources: Asked
-    embed: Callable[[str], Awaitable[Vector | None]]
-    names: tuple[str, ...]
-    weights: np.ndarray
-    thresholds: Mapping[str, float]
-    turns: int
-    store: Store | None = None
-
-    @classmethod
-    def load(
-        cls, path: Path, sources: Asked, embed: Callable[[str], Awaitable[Vector | None]], store: Store | None = None
-    ) -> ClassifierPlanner:
-        """From the file that ``nyima train planner`` writes. Raises ConfigError."""
-        try:
-            body: dict[str, Any] = json.loads(path.read_text("utf-8"))
-            weights = np.array(body["weights"], np.float64)
-            return cls(
-                sources, embed, tuple(body["sources"]), weights, dict(body["thresholds"]), int(body["turns"]), store
-            )
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ConfigError(f"{path} is no trained planner ({error}): run `nyima train planner`") from error
-
-    async def chances(self, query: Query) -> dict[str, float]:
-        """The probability of each source that it was trained on. Raises ConfigError when
-        the embedder is not the one it was trained with."""
-        vector = await self.embed(spoken(query, self.turns))
-        if vector is None:
-            raise ModelError("the embedder gave no vector")
-        values = np.frombuffer(vector, "<f4").astype(np.float64)
-        if len(values) + 1 != self.weights.shape[1]:
-            raise ConfigError(
-                f"the planner was trained on vectors of {self.weights.shape[1] - 1} numbers and gets {len(values)}:"
-                " use the embedder that it was trained with, or train it again"
-            )
-        logits = self.weights @ np.append(values, 1.0)
-        return {n: 1 / (1 + math.exp(-float(v))) for n, v in zip(self.names, logits, strict=True)}
-
-    async def plan(self, scope: Scope, query: Query) -> Planned:
-        """The sources above their thresholds; those that it does not know are left out."""
-        try:
-            chances = await self.chances(query)
-        except ModelError:  # the embedder failed; without its features the rules decide
-            return await RulePlanner(self.sources, self.store).plan(scope, query)
-        there = await _there(self.store, scope, query, self.sources)
-        chosen = [n for n, p in chances.items() if p >= self.thresholds[n] and n in there]
-        return Planned(tuple(steps_for(chosen, self.sources, query)), "classifier")
+def _by_model(kit: Kit, asked: Asked) -> ModelPlanner | RulePlanner:
+    rules = RulePlanner(asked, kit.store)
+    return rules if kit.caller is None else ModelPlanner(kit.caller, asked, rules)
 
 
-@dataclass(frozen=True, slots=True)
-class TrainedPlanner:
-    """The trained model's acting tokens."""
-
-    model: SourceModel
-    sources: Asked
-
-    async def plan(self, scope: Scope, query: Query) -> Planned:
-        """The plan of the model."""
-        del scope
-        chosen: Sequence[str] = await self.model.plan(query.lines)
-        return Planned(tuple(steps_for(chosen, self.sources, query)), self.model.name)
+MECHANISM = Mechanism(
+    "plan",
+    "which sources to ask",
+    planners={
+        "all": lambda kit, asked: AllPlanner(asked, kit.store),
+        "rules": lambda kit, asked: RulePlanner(asked, kit.store),
+        "model": _by_model,
+    },
+)

@@ -5,27 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
-from nyima.domain.conversation import Origin, Scope
+from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query, Step
-from nyima.domain.memory import Interval, MemoryRecord, Passage, Provenance
+from nyima.domain.memory import MemoryRecord
 from nyima.domain.ports import Hit, Probe, RecordFilter, Store, Vector
 from nyima.domain.recipe import Weights
 from nyima.read.ranking import Fused, coverage, fuse, reciprocal, spread
 
-__all__ = ["KINDS_OF", "PersonaRetriever", "SearchRetriever", "spoken"]
+__all__ = ["SearchRetriever", "spoken"]
 
-KINDS_OF = {
-    "history": ("episode",),
-    "notes": ("note",),
-    "summary": ("summary",),
-    "profile": ("fact",),
-    "memos": ("summary",),
-    "documents": ("passage",),
-    "persona": ("passage",),
-    "graph": ("relation",),
-}
 _CANDIDATES = 300
 
 
@@ -49,6 +38,7 @@ class SearchRetriever:
 
     store: Store
     embed: Callable[[str], Awaitable[Vector | None]]
+    kinds: tuple[str, ...]
     how: str = "hybrid"
     weights: Weights = Weights()
     turns: int = 0
@@ -81,7 +71,7 @@ class SearchRetriever:
         probe = Probe(
             words=words,
             vector=vector,
-            kinds=KINDS_OF[step.source],
+            kinds=self.kinds,
             k=max(_CANDIDATES, step.k),
             at=query.at,
             as_of=query.as_of,
@@ -141,34 +131,3 @@ def _fit(query: Query, candidate: Fused, record: MemoryRecord, *, words_only: bo
         return 0.8 * math.sqrt(shared)
     cosine = max(0.0, min(1.0, candidate.parts.get("vector", 0.0)))
     return 1 - (1 - cosine) * (1 - 0.8 * shared)
-
-
-@dataclass(frozen=True, slots=True)
-class PersonaRetriever:
-    """The assistant's own persona, a line a piece, by the words that they share."""
-
-    persona: str
-
-    async def retrieve(self, scope: Scope, step: Step) -> list[Evidence]:
-        """The lines that share a word with the query, best first."""
-        del scope
-        at = step.query.at
-        pieces = [
-            Evidence(line, "persona", score, _persona_record(i, line, at), at)
-            for i, line in enumerate(filter(None, map(str.strip, self.persona.splitlines())))
-            if (score := coverage(step.query.words(), line)) > 0
-        ]
-        return sorted(pieces, key=lambda e: (-e.score, e.record.id))[: step.k]
-
-
-def _persona_record(number: int, line: str, at: datetime) -> Passage:
-    made = Provenance(writer="persona", origin=Origin.DOCUMENT)
-    return Passage(
-        id=f"persona-{number}",
-        provenance=made,
-        valid=Interval(at),
-        recorded=Interval(at),
-        document="persona",
-        place=str(number),
-        body=line,
-    )

@@ -18,6 +18,7 @@ from typing import Any
 
 from nyima.domain.conversation import Origin, Scope
 from nyima.domain.evidence import Evidence, Query, Step
+from nyima.domain.mechanism import Source
 from nyima.domain.memory import Interval, Passage, Provenance
 from nyima.domain.ports import RecordFilter, Store
 from nyima.domain.roles import Retriever
@@ -25,21 +26,8 @@ from nyima.errors import ConfigError, SourceFailed
 from nyima.language.words import content_words
 from nyima.read.ranking import coverage
 
-__all__ = ["ABOUT", "CallableRetriever", "DependentRetriever", "Source", "in_order", "steps_for"]
+__all__ = ["CallableRetriever", "DependentRetriever", "SourceChoice", "in_order", "steps_for"]
 
-ABOUT: Mapping[str, str] = {
-    "history": "what was said in earlier conversations, word for word",
-    "notes": "what the user said that is worth keeping, with why it was said",
-    "summary": "summaries of earlier conversations",
-    "memos": "memos of earlier conversations by topic",
-    "profile": "lasting facts about the user: name, job, place, family, health, wishes",
-    "graph": "people, things, events and how they are related to the user",
-    "persona": "who the assistant is, what it is like and what it likes",
-    "documents": "documents that the user gave: manuals, notes, web pages",
-}
-"""What is in each built-in source, as planners and users read it."""
-
-_SECONDS = 5.0
 _MOST_TEXT = 2_000
 _MOST_PIECES = 50
 _GIVEN = 0.15
@@ -49,20 +37,15 @@ _MOST_WORDS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A source of the user's own.
-
-    ``function`` takes the question, and what the sources in ``after`` brought as a list of
-    texts when it has a parameter ``given``; it returns a text, texts, or (text, score 0..1)
-    pairs, and may be async. What it says is quoted, like a document. It is left out when
-    it takes longer than ``seconds``."""
+class SourceChoice:
+    """A source as a planner sees it: what it holds, which kinds of records, the most pieces
+    that it may bring, and the sources that it depends on."""
 
     name: str
-    about: str
-    function: Callable[..., Any]
+    k: int
     after: tuple[str, ...] = ()
-    seconds: float = _SECONDS
-    k: int = 3
+    about: str = ""
+    kinds: tuple[str, ...] = ()
 
 
 def in_order(after: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -90,16 +73,16 @@ def _circle(after: Mapping[str, Sequence[str]], done: Sequence[str]) -> list[str
     return path[path.index(path[-1]) :]
 
 
-def steps_for(chosen: Iterable[str], sources: Sequence[tuple[str, int, tuple[str, ...]]], query: Query) -> list[Step]:
-    """The steps of the chosen sources (name, k, after) and of those that they depend on, in an
+def steps_for(chosen: Iterable[str], sources: Sequence[SourceChoice], query: Query) -> list[Step]:
+    """The steps of the chosen sources and of those that they depend on, in an
     order in which each comes after what it depends on; unknown sources are left out."""
-    known = {name: (k, after) for name, k, after in sources}
-    order = in_order({name: known[name][1] for name in known})
+    known = {source.name: source for source in sources}
+    order = in_order({name: source.after for name, source in known.items()})
     wanted = {n for n in chosen if n in known}
     for name in reversed(order):
         if name in wanted:
-            wanted |= set(known[name][1])
-    return [Step(name, query, known[name][0], known[name][1]) for name in order if name in wanted]
+            wanted |= set(known[name].after)
+    return [Step(name, query, known[name].k, known[name].after) for name in order if name in wanted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +116,9 @@ class CallableRetriever:
 
 
 def _called(source: Source, question: str, given: list[str]) -> list[tuple[str, float | None]]:
-    more = {"given": given} if "given" in inspect.signature(source.function).parameters else {}
-    answer = source.function(question, **more)
+    assert source.find is not None
+    more = {"given": given} if "given" in inspect.signature(source.find).parameters else {}
+    answer = source.find(question, **more)
     if inspect.isawaitable(answer):
         answer = asyncio.run(_ended(answer, source.seconds))
     return list(_pieces(answer))

@@ -23,7 +23,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nyima import __version__
-from nyima.app.parts import Parts
+from nyima.app.services import Services
 from nyima.errors import NyimaError
 from nyima.memory import Memory
 from nyima.models.reached import Reaches
@@ -66,7 +66,7 @@ class Serving:
     idle: float = 1.5
 
 
-def application(parts: Parts, ring: KeyRing, serving: Serving = Serving()) -> FastAPI:
+def application(parts: Services, ring: KeyRing, serving: Serving = Serving()) -> FastAPI:
     """The application over one store and one model."""
     memories = Memories(parts, idle=serving.idle)
     limits, metrics = Limits(), Metrics()

@@ -9,10 +9,9 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import replace
 
-from nyima.app.parts import Parts
+from nyima.app.services import Services
 from nyima.assistant import Assistant
 from nyima.domain.conversation import Scope
-from nyima.mechanisms.graph.policy import RulePolicy
 from nyima.memory import Memory
 
 __all__ = ["Memories"]
@@ -27,7 +26,7 @@ class Memories:
     """Opens memories by scope, ends what fell silent, and does what turns owe when nobody
     waits for a reply."""
 
-    def __init__(self, parts: Parts, *, idle: float = _IDLE_SECONDS) -> None:
+    def __init__(self, parts: Services, *, idle: float = _IDLE_SECONDS) -> None:
         self.parts = parts
         self.idle = idle
         self._open: OrderedDict[Scope, Memory] = OrderedDict()
@@ -39,7 +38,7 @@ class Memories:
         """The memory of a user. Nothing is written until something is remembered."""
         memory = self._open.pop(scope, None)
         if memory is None:
-            memory = Memory(replace(self.parts, scope=scope, priors={}, labels={}, policy=RulePolicy()))
+            memory = Memory(replace(self.parts, scope=scope))
         self._open[scope] = memory
         while len(self._open) > _MOST_OPEN:
             self._open.popitem(last=False)
@@ -89,7 +88,7 @@ class Memories:
     async def drain(self, scope: Scope) -> dict[str, int]:
         """End what fell silent, and do all work of a scope that is due."""
         memory = self.of(scope)
-        await memory.ingest.end_silent(scope, memory.parts.recipe)
+        await memory.ingest.end_silent(scope, memory.recipe)
         return dict(await memory.drain())
 
     async def close(self) -> None:

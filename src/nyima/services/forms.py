@@ -218,12 +218,12 @@ async def _filled(memory: Memory, form: Form, field: Field, everything: Sequence
     found = await memory.recall(question, Budget(12, 10_000), kinds=("relation", "fact"), log=False)
     near = {e.record.id: e.score for e in found.found}
     best = Filled(field)
-    at = memory.parts.clock.now()
+    at = memory.clock.now()
     for item in everything:
         sure = score(field, form.title, item, asked, near.get(item.record.id, 0.0))
         if sure < _SURE or sure < best.confidence:
             continue
-        value = value_for(field, item, at, memory.parts.zone)
+        value = value_for(field, item, at, memory.zone)
         if value is not None and _fits(field, value):
             best = Filled(field, value, item.record, round(sure, 2))
     return best

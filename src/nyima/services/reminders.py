@@ -49,8 +49,8 @@ async def upcoming(memory: Memory, days: int = 14) -> list[Reminder]:
     or was called off is not among it."""
     if not 0 < days <= 3_660:
         raise InputError(f"{days} days cannot be looked ahead: give 1 to 3660")
-    zone = memory.parts.zone
-    now = memory.parts.clock.now()
+    zone = memory.zone
+    now = memory.clock.now()
     found: list[Reminder] = []
     for item in await known(memory):
         reminder = _reminder(item, now, zone)

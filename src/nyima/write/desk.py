@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
+from typing import Any
 
 from nyima.domain.conversation import Origin, Role, Scope, Session, Turn, dialogue_lines
-from nyima.domain.ports import Clock, Event, Store
+from nyima.domain.evidence import Notes
+from nyima.domain.ports import Clock, Embedder, Event, Store
+from nyima.domain.recipe import Recipe
 from nyima.errors import NotFound
 from nyima.language.words import cut_tokens, own_words, tokens
 from nyima.read.calls import Caller
@@ -14,15 +18,32 @@ from nyima.read.calls import Caller
 __all__ = ["Desk", "facts_event", "is_users", "notes_event", "notes_of", "own_turn", "windows"]
 
 
+_NO_RECIPE = Recipe("none", "nothing is written")
+
+
+def _none(notes: Notes) -> Sequence[tuple[str, str]]:
+    del notes
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What a writer works with: the store to read, a model to ask, the time, and how
-    many tokens of dialogue a prompt may hold."""
+    """What a writer works with: the store to read, a model to ask, the time, how many tokens of
+    dialogue a prompt may hold, and the memory's recipe. ``zone`` is the user's, ``subclasses``
+    are texts of the settings that add some to the graph's. ``follow_ups`` names the writers
+    that what was noted of a turn asks for, each with the suffix of its job. ``shared`` holds
+    what is made once for all turns."""
 
     store: Store
     caller: Caller | None
     clock: Clock
     room: int = 1_500
+    recipe: Recipe = _NO_RECIPE
+    embedder: Embedder | None = None
+    zone: tzinfo = UTC
+    subclasses: tuple[str, ...] = ()
+    follow_ups: Callable[[Notes], Sequence[tuple[str, str]]] = _none
+    shared: dict[str, Any] = field(default_factory=dict[str, Any])
 
     async def around(self, scope: Scope, turn_id: str, before: int) -> tuple[Turn, list[Turn]]:
         """A turn in its writer's own words, and up to ``before`` turns of its session ahead of it."""

@@ -10,32 +10,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from nyima.app.recipes import recipe_named
 from nyima.change.cascade import Cascade
 from nyima.change.undo import UNDONE
 from nyima.domain.changes import Delta, merge
 from nyima.domain.conversation import Role, Scope, Session, Turn
 from nyima.domain.evidence import Notes
+from nyima.domain.mechanism import Registry, When, Writer
 from nyima.domain.ports import Clock, Embedder, Event, Job, Store, follow_up
 from nyima.domain.recipe import Recipe
-from nyima.domain.roles import Writer
 from nyima.errors import Conflict, LostLease, ModelError, NotFound, NyimaError, StoreError
 from nyima.language.facts import proposals
 from nyima.language.intent import first_person, worth_keeping
 from nyima.language.words import own_words, words
-from nyima.mechanisms.history import episodes
-from nyima.read.recall import index_pending
-from nyima.write.desk import notes_event
+from nyima.read.embedding import index_pending
+from nyima.write.desk import Desk, notes_event
 
-__all__ = ["MODEL_FREE", "SESSION_WRITERS", "Ingest", "Progress", "settled", "turn_id"]
+__all__ = ["Ingest", "Progress", "settled", "turn_id"]
 
-SESSION_WRITERS = ("summary", "recursive", "profile", "memorybank", "memochat")
-MODEL_FREE = ("graph", "mend")
-"""The kinds of jobs that need no chat model."""
 _LEASE_SECONDS = 60.0
 _MOST_ATTEMPTS = 5
 _MOST_UNREACHABLE = 20
-_OF_A_TURN = frozenset({"gate", "note", "graph"})
 _BACKOFF_SECONDS = (2.0, 15.0, 60.0, 300.0)
 _MOST_PAUSE = 300.0
 _UNREACHABLE_SECONDS = 20.0
@@ -50,8 +44,9 @@ def turn_id(*parts: str) -> str:
     return "t-" + uuid.uuid4().hex[:20]
 
 
-def _kind(job: Job) -> str:
-    return "gate" if job.kind == "note" else job.kind
+def _all(writer: Writer) -> bool:
+    del writer
+    return True
 
 
 def settled(said: Turn, notes: Notes, quoted: Sequence[str] = ()) -> Notes:
@@ -72,7 +67,8 @@ class Ingest:
 
     store: Store
     clock: Clock
-    writers: Callable[[str, str], Writer]
+    registry: Registry
+    desk: Callable[[Recipe], Desk]
     embedder: Embedder | None = None
     silence: timedelta = timedelta(hours=1)
     renew_seconds: float = 20.0
@@ -84,23 +80,21 @@ class Ingest:
         turns: Sequence[Turn],
         recipe: Recipe,
         *,
-        owed: Sequence[str] = (*MODEL_FREE, "gate"),
+        owed: Callable[[Writer], bool] = _all,
         extra: Delta | None = None,
     ) -> list[Turn]:
-        """Make turns durable, with their episodes and the jobs of the recipe's writers for
-        each user turn, of the kinds that are ``owed``."""
-        jobs = [j for turn in turns if turn.role is Role.USER for j in self._jobs(turn, recipe) if _kind(j) in owed]
-        delta = episodes(turns, self.clock.now()) if "history" in recipe.writers else Delta()
-        return await self.store.append(scope, session, turns, delta=merge((extra or Delta(), delta)), jobs=jobs)
+        """Make turns durable, with what is made of them at once and the jobs of those of the
+        recipe's writers that are ``owed``, for each turn of the user."""
+        writers = [w for w in self.registry.writers(recipe, When.TURN) if owed(w)]
+        heard = [t for t in turns if t.role is Role.USER and t.text.strip()]
+        jobs = [follow_up(writer.name, turn.id, recipe.name) for turn in heard for writer in writers]
+        delta = merge((extra or Delta(), self.at_once(turns, recipe)))
+        return await self.store.append(scope, session, turns, delta=delta, jobs=jobs)
 
-    def _jobs(self, turn: Turn, recipe: Recipe) -> list[Job]:
-        if not turn.text.strip():
-            return []
-        reads = {"graph", "memories"} & set(recipe.writers)
-        jobs = [follow_up("graph", turn.id, recipe.name)] if reads else []
-        if recipe.gate != "off":
-            jobs.append(follow_up("note" if recipe.gate == "all" else "gate", turn.id, recipe.name))
-        return jobs
+    def at_once(self, turns: Sequence[Turn], recipe: Recipe) -> Delta:
+        """What is made of turns in the transaction that stores them."""
+        now = self.clock.now()
+        return merge(writer.at_once(turns, now) for writer in self.registry.writers(recipe, When.NOW))
 
     async def answered(
         self, scope: Scope, session: Session, said: Turn, reply: Turn, notes: Notes, recipe: Recipe, trace: Event | None
@@ -118,11 +112,9 @@ class Ingest:
             }
             events.append(notes_event(said, body, self.clock))
             close = f"gate-{said.id}"
-            if notes.remember and "conditional" in recipe.writers:
-                jobs.append(follow_up("note", said.id, recipe.name))
-            if notes.facts and "graph" in recipe.writers:
-                jobs.append(follow_up("graph", said.id, recipe.name, "-noted"))
-        delta = episodes([reply], self.clock.now()) if "history" in recipe.writers else Delta()
+            asked_for = self.desk(recipe).follow_ups(notes)
+            jobs += [follow_up(name, said.id, recipe.name, suffix) for name, suffix in asked_for]
+        delta = self.at_once([reply], recipe)
         with contextlib.suppress(NotFound):  # the user's turn was erased while the reply came
             await self.store.append(scope, session, [reply], delta=delta, jobs=jobs, events=events, close=close)
 
@@ -134,7 +126,7 @@ class Ingest:
         turns = await self.store.turns(scope, session=session.id)
         ended = replace(session, ended=turns[-1].at if turns else self.clock.now())
         spoken = any(t.role is Role.USER and t.text.strip() for t in turns)
-        names = [w for w in SESSION_WRITERS if w in recipe.writers] if spoken and owed else []
+        names = [w.name for w in self.registry.writers(recipe, When.SESSION_END)] if spoken and owed else []
         await self.store.put_session(scope, ended, [follow_up(name, session.id, recipe.name) for name in names])
         return ended
 
@@ -209,14 +201,17 @@ class Ingest:
         await self.store.settle(scope, job, retry_at=retry, error=text[:500])
 
     async def _do(self, scope: Scope, job: Job) -> None:
-        if job.kind in _OF_A_TURN and await self.store.events(scope, UNDONE, ref=job.subject, limit=1):
+        writer = self.registry.writer(job.kind)
+        recipe = self.registry.recipe(job.recipe)
+        if writer.when is When.TURN and await self.store.events(scope, UNDONE, ref=job.subject, limit=1):
             # The user took back what was noted of it.
             await self.store.commit(scope, Delta(), close=job.id, holder=job.holder)
             return
+        assert writer.write is not None
         for attempt in range(5):
-            written = await self.writers(job.kind, job.recipe).write(scope, job)
+            written = await writer.write(self.desk(recipe), scope, job)
             try:
-                written = await Cascade(self.store, self.clock, recipe_named(job.recipe)).follow(scope, written)
+                written = await Cascade(self.store, self.clock, recipe, self.registry).follow(scope, written)
                 await self.store.commit(
                     scope,
                     written.delta,

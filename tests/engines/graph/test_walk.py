@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nyima.app.recipes import recipe_named
+from nyima.app.registry import recipe_named
 from nyima.domain.evidence import Budget, Query, Step
 from nyima.errors import InputError
 from nyima.mechanisms.by_hand import Link
@@ -47,7 +47,7 @@ class Everything:
 
 @pytest.mark.req("emg.activate")
 async def test_the_best_memories_activate_their_neighbourhood(memory: Memory) -> None:
-    query = Query("flight EK349", memory.parts.clock.now())
+    query = Query("flight EK349", memory.clock.now())
     retriever = memory.parts.recaller(recipe_named("graph")).retrievers["graph"]
     for k in (1, 2):
         pieces = await retriever.retrieve(memory.scope, Step("graph", query, k))
@@ -63,7 +63,7 @@ async def test_the_state_is_three_cosines(memory: Memory, embedder: HashEmbedder
     entity, relation = question_parts(question)
     assert (entity, relation) == ("my EK349", "leave")
     retriever = memory.parts.recaller(recipe_named("graph")).retrievers["graph"]
-    pieces = await retriever.retrieve(memory.scope, Step("graph", Query(question, memory.parts.clock.now()), 3))
+    pieces = await retriever.retrieve(memory.scope, Step("graph", Query(question, memory.clock.now()), 3))
     (leaves,) = [p for p in pieces if p.text == LEAVES[3]]
     asked = [floats(v) for v in await embedder.embed([entity, relation, question])]
     there = [floats(v) for v in await embedder.embed([LEAVES[2], "departs", LEAVES[3]])]
@@ -97,7 +97,7 @@ def test_the_policy_is_two_layers_with_twenty_tanh_units() -> None:
 
 async def test_the_walk_goes_depth_first_and_stops_a_branch(memory: Memory) -> None:
     retriever = memory.parts.recaller(recipe_named("graph")).retrievers["graph"]
-    pieces = await retriever.retrieve(memory.scope, Step("graph", Query("flight EK349", memory.parts.clock.now()), 1))
+    pieces = await retriever.retrieve(memory.scope, Step("graph", Query("flight EK349", memory.clock.now()), 1))
     kept, visits = walk(pieces, Everything())
     assert len(kept) == len(visits) == 3
     assert all(v.action == 1 and v.log_probability == 0.0 for v in visits)
@@ -116,7 +116,6 @@ async def test_the_walk_goes_depth_first_and_stops_a_branch(memory: Memory) -> N
 
 
 async def test_the_trace_has_the_walk(memory: Memory) -> None:
-    memory.parts.policy = Everything()
     found = await memory.recall("flight EK349", Budget(10, 1_000))
     assert {v.record for v in found.walk} >= {e.record_id for e in found.kept if e.source == "graph"}
     trace = (await memory.explain("last")).trace
@@ -148,7 +147,7 @@ async def test_partition_centres_are_the_means_of_their_memories(memory: Memory,
 
 @pytest.mark.req("emg.partitions")
 async def test_an_edit_looks_into_the_nearest_partition_only(memory: Memory, embedder: HashEmbedder) -> None:
-    places = Partitions(memory.store, memory.scope, memory.parts.clock.now(), embedder.embed)
+    places = Partitions(memory.store, memory.scope, memory.clock.now(), embedder.embed)
     near = await places.nearest("The flight EK349 leaves later", "Arrangement", 1)
     assert [r.text for r in near] == [LEAVES[3]]
     everywhere = await places.nearest("The user likes olives", "Arrangement", 5)
@@ -160,7 +159,7 @@ async def test_an_edit_looks_into_the_nearest_partition_only(memory: Memory, emb
 @pytest.mark.req("emg.ablation")
 async def test_without_activated_nodes_the_walk_starts_at_the_root(memory: Memory) -> None:
     retriever = memory.parts.recaller(recipe_named("graph-from-root")).retrievers["graph"]
-    pieces = await retriever.retrieve(memory.scope, Step("graph", Query("flight EK349", memory.parts.clock.now()), 3))
+    pieces = await retriever.retrieve(memory.scope, Step("graph", Query("flight EK349", memory.clock.now()), 3))
     active = {p.text for p in pieces if "activated" in p.scores}
     assert active == {FLIGHT[3], OTHER[3]}
 
@@ -180,7 +179,7 @@ async def told(db: Path, recipe: str, clock: FixedClock, model: ScriptedModel | 
 @pytest.mark.req("emg.niah")
 async def test_niah_has_every_memory_unaltered(db: Path, clock: FixedClock) -> None:
     memory = await told(db, "niah", clock)
-    found = await memory.recall("where do I live", memory.parts.recipe.evidence)
+    found = await memory.recall("where do I live", memory.recipe.evidence)
     assert {e.text for e in found.kept} == {
         "The user lives in Porto.", "The user moved to Braga.", "The user likes olives.", "The user's dog is called Bruno.",
     }  # fmt: skip

@@ -10,18 +10,21 @@ import numpy as np
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query, Step
+from nyima.domain.mechanism import Mechanism, When, Writer
 from nyima.domain.memory import Relation
 from nyima.domain.ports import Probe, RecordFilter, Store, Vector
 from nyima.domain.roles import Judgement
 from nyima.errors import ModelError, ModelGarbled
 from nyima.language.words import cut_tokens
 from nyima.mechanisms.graph.partitions import Embed, floats
+from nyima.mechanisms.graph.writer import GraphWriter
 from nyima.prompts.prompt import DECOMPOSE, PART, PartIn, QuestionIn
 from nyima.read.calls import Caller
+from nyima.read.judge import ScoreJudge
 from nyima.read.ranking import coverage
 from nyima_lab.baselines.partition_agent import learned_agent, partition_states, seen_from
 
-__all__ = ["DecomposingJudge", "EveryRetriever", "PartitionRetriever"]
+__all__ = ["MECHANISM", "DecomposingJudge", "EveryRetriever", "PartitionRetriever"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +126,24 @@ class DecomposingJudge:
             text = f"{part} {answer.text}"
             answered.append(replace(near[0], text=text, score=1.0, scores={**near[0].scores, "part": 1.0}))
         return Judgement(tuple(answered) or tuple(evidence), prompt=PART.version)
+
+
+MECHANISM = Mechanism(
+    "memories",
+    "relations that are only added: the baselines of Wang et al. 2024",
+    writers=(
+        Writer(
+            "memories",
+            When.TURN,
+            lambda desk, scope, job: GraphWriter(desk, edits_too=False).write(scope, job),
+            needs_model=False,
+            again=lambda record: record.provenance.turns,
+            quick=True,
+        ),
+    ),
+    retrievers={
+        "every": lambda kit, spec: EveryRetriever(kit.store),
+        "partition": lambda kit, spec: PartitionRetriever(kit.store, kit.embed),
+    },
+    judges={"decompose": lambda kit: ScoreJudge() if kit.caller is None else DecomposingJudge(kit.caller)},
+)

@@ -14,16 +14,18 @@ from typing import TypeVar
 from nyima.domain.changes import Add, Change, Delta, Revise
 from nyima.domain.conversation import Role, Scope, Session, Turn, dialogue_lines, least_trusted
 from nyima.domain.evidence import Evidence, Step
-from nyima.domain.memory import Interval, Provenance, Summary
+from nyima.domain.mechanism import Mechanism, Source, When, Writer
+from nyima.domain.memory import Interval, MemoryRecord, Provenance, Summary
 from nyima.domain.ports import Job, RecordFilter, Store
 from nyima.domain.roles import Retriever, Written
 from nyima.errors import ModelGarbled
 from nyima.language.words import cut_tokens
+from nyima.mechanisms.history import search
 from nyima.mechanisms.summaries import bounded
 from nyima.prompts.prompt import DAY, MEMO, OVERALL, PORTRAIT, DayIn, OverallIn, PortraitIn, Prompt, SummaryIn, TextOut
 from nyima.write.desk import Desk, own_turn, windows
 
-__all__ = ["FadingRetriever", "MemoChatWriter", "MemoRetriever", "MemoryBankWriter", "retention"]
+__all__ = ["MECHANISMS", "FadingRetriever", "MemoChatWriter", "MemoRetriever", "MemoryBankWriter", "retention"]
 
 In = TypeVar("In")
 
@@ -246,3 +248,41 @@ def _read_memo(memo: str, count: int) -> tuple[str, str]:
     first, last = max(1, int(match["first"])), min(count, int(match["last"]))
     lines = f"{first}-{last}" if first <= last else f"1-{count}"
     return f"{match['topic'].strip()}: {' '.join(match['text'].split())}", lines
+
+
+def _covered(record: MemoryRecord) -> tuple[str, ...]:
+    """The sessions that a text covers, the last first: it is made again of one that is left."""
+    return record.covers[::-1] if isinstance(record, Summary) and record.provenance.turns else ()
+
+
+MECHANISMS = (
+    Mechanism(
+        "memorybank",
+        "dated summaries, a portrait, and forgetting (Zhong et al. 2023)",
+        writers=(
+            Writer(
+                "memorybank",
+                When.SESSION_END,
+                lambda desk, scope, job: MemoryBankWriter(desk).write(scope, job),
+                again=_covered,
+            ),
+        ),
+        retrievers={
+            "fading": lambda kit, spec: FadingRetriever(search(kit, replace(spec, how="vector")), kit.store),
+        },
+    ),
+    Mechanism(
+        "memochat",
+        "memos by topic (Lu et al. 2023)",
+        writers=(
+            Writer(
+                "memochat",
+                When.SESSION_END,
+                lambda desk, scope, job: MemoChatWriter(desk).write(scope, job),
+                again=_covered,
+            ),
+        ),
+        sources=(Source("memos", "memos of earlier conversations by topic", kinds=("summary",)),),
+        retrievers={"all": lambda kit, spec: MemoRetriever(kit.store)},
+    ),
+)

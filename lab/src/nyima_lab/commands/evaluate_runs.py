@@ -183,7 +183,7 @@ def _task(name: str, data: Path) -> Task:
 
 
 def _names(recipes: str) -> list[str]:
-    from nyima.app.recipes import recipe_named
+    from nyima.app.registry import recipe_named
 
     names = list(dict.fromkeys(r.strip() for r in recipes.split(",") if r.strip()))
     for name in names:
@@ -198,14 +198,14 @@ def fingerprint(data: Path, settings: Settings) -> str:
     this version, the persona, the examples. A run goes on only where it is the same."""
     from importlib import resources
 
-    from nyima.app.recipes import RECIPES
+    from nyima.app.registry import registry
 
     files = [data] if data.is_file() else sorted(p for p in data.rglob("*") if p.is_file())
     parts = [f"{p.name} {p.stat().st_size}" for p in files]
     parts += [hashlib.sha256(p.read_bytes()).hexdigest() for p in files if p.stat().st_size < _HASHED]
     prompts = sorted((p for p in (resources.files("nyima") / "prompts").iterdir()), key=lambda p: p.name)
     parts += [p.read_text("utf-8") for p in prompts if not p.name.startswith(("judge-", "build-"))]
-    parts += [repr(sorted(RECIPES.items())), repr(settings.k)]
+    parts += [repr(sorted(registry().recipes.items())), repr(settings.k)]
     for name in (settings.persona, settings.examples):
         parts.append(Path(name).expanduser().read_text("utf-8") if name else "")
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:12]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from nyima.app.registry import registry
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Origin, Scope
 from nyima.domain.evidence import Evidence, Query, Step
@@ -17,20 +18,19 @@ from nyima.domain.recipe import Weights
 from nyima.domain.roles import Judge, Planned, Planner, Retriever
 from nyima.errors import InputError
 from nyima.read.calls import Caller
-from nyima.read.judge import CrossEncoderJudge, RelevanceJudge, ScoreJudge, TrainedJudge
+from nyima.read.embedding import QueryEmbedder, index_pending
+from nyima.read.judge import RelevanceJudge, ScoreJudge
 from nyima.read.plan import (
     AllPlanner,
     Asked,
-    ClassifierPlanner,
     ModelPlanner,
     RulePlanner,
-    TrainedPlanner,
 )
-from nyima.read.recall import QueryEmbedder, index_pending
 from nyima.read.search import SearchRetriever
-from nyima.read.sources import ABOUT, DependentRetriever, steps_for
+from nyima.read.sources import DependentRetriever, SourceChoice, steps_for
 from nyima.stores.sqlite.store import SqliteStore
 from nyima.testing import FixedClock, MemoryStore
+from nyima_lab.baselines.trained_roles import ClassifierPlanner, CrossEncoderJudge, TrainedJudge, TrainedPlanner
 from nyima_lab.measure.grounded import ORDER, Sample
 
 __all__ = ["Bench", "Equipment", "GoldPlanner", "GoldRetriever", "scope_of"]
@@ -117,7 +117,17 @@ class Bench:
         there = [s for s in ORDER if any(p.source == s for x in self.samples for p in x.pieces)]
         owner = {(x.group, p.id): p.source for x in self.samples for p in x.pieces}
         before = {owner[x.group, p.parent] for x in self.samples for p in x.pieces if p.parent}
-        return tuple((s, 15, tuple(o for o in there if o in before) if s == "documents" else ()) for s in there)
+        about = registry().sources
+        return tuple(
+            SourceChoice(
+                s,
+                15,
+                tuple(o for o in there if o in before) if s == "documents" else (),
+                about[s].about,
+                about[s].kinds,
+            )
+            for s in there
+        )
 
     async def store(self, embedder: str = "") -> SqliteStore:
         """The store, with the vectors of an embedder."""
@@ -154,8 +164,7 @@ class Bench:
         if name == "classifier" and self.equipment.planner is not None:
             return replace(self.equipment.planner, sources=asked, store=None)
         if name == "model":
-            about = {s: ABOUT[s] for s, _, _ in asked}
-            return ModelPlanner(self._caller(store), asked, about, RulePlanner(asked), self.equipment.turns)
+            return ModelPlanner(self._caller(store), asked, RulePlanner(asked), self.equipment.turns)
         return TrainedPlanner(self._source_model(name), asked)
 
     async def retriever(self, name: str, source: str, *, dependent: bool = True) -> Retriever:
@@ -168,15 +177,17 @@ class Bench:
         if name == "every":
             found = EveryPassage(store)
         elif name == "words":
-            found = _Unkeyed(SearchRetriever(store, QueryEmbedder(None), "words", _PLAIN, 0, source))
+            found = _Unkeyed(SearchRetriever(store, QueryEmbedder(None), ("passage",), "words", _PLAIN, 0, source))
         elif encoder in self.equipment.embedders:
             vectors = QueryEmbedder(self.equipment.embedders[encoder])
-            found = _Unkeyed(SearchRetriever(store, vectors, how or "vector", _PLAIN, self.equipment.turns, source))
+            found = _Unkeyed(
+                SearchRetriever(store, vectors, ("passage",), how or "vector", _PLAIN, self.equipment.turns, source)
+            )
         else:
             raise InputError(
                 f"there is no retriever {name!r}: choose words, gold, every or {', '.join(self.equipment.embedders)}"
             )
-        after = next((needs for s, _, needs in self.asked if s == source), ())
+        after = next((s.after for s in self.asked if s.name == source), ())
         return DependentRetriever(found, store, ("passage",)) if dependent and after else found
 
     def judge(self, name: str) -> Judge:

@@ -12,7 +12,7 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -114,7 +114,7 @@ async def run_cascades(
             async with Memory.open(
                 db, user="eval", recipe=recipe, model=models[0] or "none", embedder=embedder or "none", clock=clock
             ) as memory:
-                memory.parts.writer_chat = models[1]
+                memory.parts = replace(memory.parts, writer_chat=models[1])
                 await _tell(memory, case, clock, by_hand=by_hand)
                 outcomes.append(await _judge(memory, case))
         note(done, len(cases))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nyima.app.recipes import recipe_named
+from nyima.app.registry import recipe_named
 from nyima.domain.conversation import Role
 from nyima.domain.memory import MemoryRecord, Note, ProfileFact, Summary
 from nyima.domain.ports import ChatModel, Embedder

@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from nyima.app.recipes import recipe_named
+from nyima.app.registry import recipe_named
 from nyima.domain.evidence import Budget, Query, Recall
 from nyima.domain.ports import Embedder
 from nyima.errors import InputError
@@ -141,13 +141,13 @@ def _order(found: Recall, dataset: str, case: Case, question: Question) -> list[
 
 async def _default_call(memory: Memory, question: Question) -> Recall:
     """What a user gets who calls ``recall`` with a question and nothing else."""
-    as_of = (question.at or memory.parts.clock.now()) - timedelta(microseconds=1) if question.before else None
+    as_of = (question.at or memory.clock.now()) - timedelta(microseconds=1) if question.before else None
     return await memory.recall(question.text, as_of=as_of, log=False)
 
 
 async def _recall(memory: Memory, question: Question, recipe: str, pieces: int) -> Recall:
     recaller = memory.parts.recaller(recipe_named(recipe), k=pieces)
-    at = question.at or memory.parts.clock.now()
+    at = question.at or memory.clock.now()
     before = None if question.before is None else at - timedelta(microseconds=1)
     query = Query(question.text, at, kinds=("episode",), as_of=before)
     return await recaller.recall(memory.scope, query, Budget(pieces, 10_000_000))

@@ -19,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nyima.app.recipes import recipe_named
+from nyima.app.registry import recipe_named
 from nyima.assistant import Assistant
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Role
@@ -173,7 +173,7 @@ class _Unit:
                 Path(folder) / "eval.db", user="eval", model=self.model, recipe=self.recipe,
                 embedder=self.embedder or "none", tools=(), clock=clock,
             )  # fmt: skip
-            assistant.memory.parts.writer_chat = self.writer
+            assistant.memory.parts = replace(assistant.memory.parts, writer_chat=self.writer)
             try:
                 groups = _by_session(self.case, left)
                 written = 0
@@ -308,7 +308,7 @@ async def _gold(memory: Memory, case: Case, until: int) -> None:
     lines = list(dict.fromkeys(g.text for g in case.gold_memory if g.role is Role.USER and g.session in names))
     if not lines:
         raise InputError(f"{case.name} has no gold memory: take data that has it, or leave out the recipe {GOLD}")
-    now = memory.parts.clock.now()
+    now = memory.clock.now()
     body = "\n".join(lines)
     made = Summary(
         id=f"s-gold-{until}", provenance=Provenance(writer="gold"), valid=Interval(now), recorded=Interval(now),

@@ -12,11 +12,11 @@ from nyima.domain.evidence import Budget, Evidence, Query, Recall, Step, Usage
 from nyima.domain.ports import Completion, Message
 from nyima.domain.recipe import Recipe
 from nyima.errors import InputError
-from nyima.read.critics import NliCritic
+from nyima.read.embedding import QueryEmbedder
 from nyima.read.prompting import Known, PromptBuilder
-from nyima.read.recall import BudgetSelector, QueryEmbedder, Recaller
+from nyima.read.recall import BudgetSelector, Recaller
 from nyima.read.refine import Refiner
-from nyima_lab.baselines.trained_reader import TrainedReader
+from nyima_lab.baselines.trained_roles import NliCritic, TrainedReader
 from nyima_lab.measure.bench import Bench, scope_of
 from nyima_lab.measure.grounded import Sample, decision
 from nyima_lab.measure.metrics import bleu, rouge
@@ -188,7 +188,7 @@ def _summary(bench: Bench, setup: Setup, count: _Count) -> dict[str, Any]:
 
 
 async def _reply(bench: Bench, setup: Setup, sample: Sample, count: _Count) -> dict[str, Any]:
-    sources = [s for s, _, _ in bench.asked]
+    sources = [s.name for s in bench.asked]
     retrievers = {s: await bench.retriever(setup.retrieve, s) for s in sources}
     limits = dict.fromkeys(sources, setup.k)
     recaller = Recaller(

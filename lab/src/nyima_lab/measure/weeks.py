@@ -42,7 +42,7 @@ class _Topic:
     values: tuple[str, ...]
 
 
-_DATA = json.loads((resources.files("nyima") / "evals" / "lives.json").read_text("utf-8"))
+_DATA = json.loads((resources.files("nyima_lab.measure") / "lives.json").read_text("utf-8"))
 _TOPICS = {name: _Topic(**{k: tuple(v) for k, v in row.items()}) for name, row in _DATA["topics"].items()}
 _FRIENDS: tuple[str, ...] = tuple(_DATA["friends"])
 _FRIEND: dict[str, str] = _DATA["friend"]
@@ -254,7 +254,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 async def _judged(memory: Memory, asked: Asked) -> dict[str, Any]:
-    found = (await memory.recall(asked.question, memory.parts.recipe.evidence, log=False)).kept
+    found = (await memory.recall(asked.question, memory.recipe.evidence, log=False)).kept
     before = [e for e in found if asked.turn not in e.record.provenance.turns or len(e.record.provenance.turns) > 1]
     stale = any(_given(e, v) for v in asked.stale for e in before)
     now = any(_given(e, asked.now) for e in found) if asked.now else None

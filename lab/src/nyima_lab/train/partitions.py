@@ -57,7 +57,7 @@ class Choice:
 
 async def _choice(memory: Memory, embedder: Embedder, at: datetime | None, asked: Example, k: int) -> Choice | None:
     """None where there is nothing to choose from."""
-    query = Query(asked.question, at or memory.parts.clock.now(), as_of=at)
+    query = Query(asked.question, at or memory.clock.now(), as_of=at)
     (vector,) = await embedder.embed([query.words()])
     hits = await seen_from(memory.store, memory.scope, query, vector)
     states = partition_states(hits)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from nyima.app.recipes import recipe_named
+from nyima.app.registry import recipe_named
 from nyima.domain.conversation import Role
 from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.memory import Relation
@@ -60,7 +60,7 @@ async def neighbourhood_of(
     memory: Memory, question: str, k: int, *, as_of: datetime | None = None, recipe: str = "graph"
 ) -> tuple[Evidence, ...]:
     """What the walk of a question may visit, the activated memories first."""
-    query = Query(question, as_of or memory.parts.clock.now(), as_of=as_of)
+    query = Query(question, as_of or memory.clock.now(), as_of=as_of)
     recaller = memory.parts.recaller(recipe_named(recipe))
     return tuple(await recaller.retrievers["graph"].retrieve(memory.scope, Step("graph", query, k)))
 
@@ -69,7 +69,7 @@ async def dense_ranking(
     memory: Memory, question: str, *, as_of: datetime | None = None, k: int = 30
 ) -> tuple[Evidence, ...]:
     """The memories by cosine alone."""
-    query = Query(question, as_of or memory.parts.clock.now(), as_of=as_of)
+    query = Query(question, as_of or memory.clock.now(), as_of=as_of)
     recaller = memory.parts.recaller(recipe_named("graph-top"), k=k)
     return tuple(await recaller.retrievers["graph"].retrieve(memory.scope, Step("graph", query, k)))
 

@@ -11,18 +11,19 @@ from datetime import datetime
 from typing import Any
 
 from nyima.change.cascade import Receipt
+from nyima.change.opened import OpenMemory
 from nyima.domain.changes import Add, Change, Delta, Retire
 from nyima.domain.conversation import Origin, clean_text
 from nyima.domain.documents import Document
+from nyima.domain.mechanism import Mechanism, Source
 from nyima.domain.memory import Interval, Passage, Provenance
 from nyima.errors import ModelError, NotFound
 from nyima.mechanisms.documents.cut import cut
-from nyima.memory import Memory
-from nyima.read.recall import index_pending
-from nyima.read.search import KINDS_OF
-from nyima.read.sources import ABOUT, in_order
+from nyima.read.embedding import index_pending
+from nyima.read.sources import in_order
 
 __all__ = [
+    "MECHANISM",
     "Added",
     "Held",
     "add_document",
@@ -54,14 +55,14 @@ class Held:
     added: datetime
 
 
-async def _passages(memory: Memory) -> list[Passage]:
+async def _passages(memory: OpenMemory) -> list[Passage]:
     return [r for r in await memory.records(kinds=("passage",)) if isinstance(r, Passage)]
 
 
-async def add_document(memory: Memory, document: Document) -> Added:
+async def add_document(memory: OpenMemory, document: Document) -> Added:
     """Keep a document's passages, in one commit. The same text again changes nothing; another
     text under the same name replaces it, and what was there before stays in the history."""
-    now = memory.parts.clock.now()
+    now = memory.clock.now()
     name = clean_text(document.name)
     old = {(p.place, p.offset, p.body): p for p in await _passages(memory) if p.document == name}
     new = dict.fromkeys((clean_text(place), offset, clean_text(text)) for place, offset, text in cut(document))
@@ -82,21 +83,21 @@ async def add_document(memory: Memory, document: Document) -> Added:
     return Added(name, len(new), "replaced" if old else "added", document.note)
 
 
-async def index_documents(memory: Memory, note: Callable[[int], None] | None = None) -> int:
+async def index_documents(memory: OpenMemory, note: Callable[[int], None] | None = None) -> int:
     """Make the vectors that are missing, a batch at a time; how many. Without an embedder
     documents are found by words alone."""
-    if memory.parts.embedder is None:
+    if memory.embedder is None:
         return 0
     done = 0
     with contextlib.suppress(ModelError):
-        while made := await index_pending(memory.store, memory.parts.embedder, memory.scope, 64):
+        while made := await index_pending(memory.store, memory.embedder, memory.scope, 64):
             done += made
             if note is not None:
                 note(done)
     return done
 
 
-async def held_documents(memory: Memory) -> list[Held]:
+async def held_documents(memory: OpenMemory) -> list[Held]:
     """The documents, by name."""
     found: dict[str, list[Passage]] = {}
     for passage in await _passages(memory):
@@ -107,7 +108,7 @@ async def held_documents(memory: Memory) -> list[Held]:
     ]
 
 
-async def remove_documents(memory: Memory, names: Sequence[str]) -> Receipt:
+async def remove_documents(memory: OpenMemory, names: Sequence[str]) -> Receipt:
     """Erase documents for good, earlier versions too. Raises NotFound."""
     every = [r for r in await memory.records(kinds=("passage",), retired=True) if isinstance(r, Passage)]
     missing = sorted(set(names) - {p.document for p in every})
@@ -116,21 +117,31 @@ async def remove_documents(memory: Memory, names: Sequence[str]) -> Receipt:
     return await memory.forget(*(p.id for p in every if p.document in set(names)))
 
 
-async def described_sources(memory: Memory) -> list[dict[str, Any]]:
+async def described_sources(memory: OpenMemory) -> list[dict[str, Any]]:
     """The sources of the memory's recipe and the user's own, in the order in which they can
     be asked: name, what is in it, what it needs, how many pieces it has (None when that
     cannot be known)."""
-    specs = memory.parts.recipe.sources
+    specs = memory.recipe.sources
     after: dict[str, tuple[str, ...]] = {s.name: s.after for s in specs}
-    after |= {s.name: s.after for s in memory.parts.sources}
+    after |= {s.name: s.after for s in memory.own_sources}
     after = {name: tuple(n for n in needs if n in after) for name, needs in after.items()}
-    about = {**ABOUT, **{s.name: s.about for s in memory.parts.sources}}
+    about = {
+        **{n: s.about for n, s in memory.registry.sources.items()},
+        **{s.name: s.about for s in memory.own_sources},
+    }
     rows: list[dict[str, Any]] = []
     for name in in_order(after):
         size: int | None = None
         if name == "persona":
-            size = len([line for line in memory.parts.persona.splitlines() if line.strip()])
-        elif name in KINDS_OF:
-            size = len(await memory.records(kinds=KINDS_OF[name]))
+            size = len([line for line in memory.persona.splitlines() if line.strip()])
+        elif name in memory.registry.sources:
+            size = len(await memory.records(kinds=memory.registry.sources[name].kinds))
         rows.append({"name": name, "about": about[name], "after": list(after[name]), "size": size})
     return rows
+
+
+MECHANISM = Mechanism(
+    "documents",
+    "documents that the user gave",
+    sources=(Source("documents", "documents that the user gave: manuals, notes, web pages", kinds=("passage",)),),
+)

@@ -57,6 +57,7 @@ class Editor:
     zone: tzinfo
     nodes: Nodes
     partitions: Partitions
+    writer: str = "graph"
     changes: list[Change] = field(default_factory=list[Change])
     added: dict[str, Relation] = field(default_factory=dict[str, Relation])
     closed: set[str] = field(default_factory=set[str])
@@ -176,7 +177,9 @@ class Editor:
         subclass = await self.partitions.of(label, said.note)
         return Relation(
             id=relation_id(self.turn.id, head.id, label, tail.name),
-            provenance=Provenance((self.turn.id,), (), "graph", "notes" if said.noted else "", "", self.turn.origin),
+            provenance=Provenance(
+                (self.turn.id,), (), self.writer, "notes" if said.noted else "", "", self.turn.origin
+            ),
             valid=Interval(self.turn.at, max(until, self.turn.at) if until else None),
             recorded=Interval(self.now),
             claim=Claim(head.id, label),

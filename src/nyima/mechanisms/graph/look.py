@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from nyima.change.opened import OpenMemory
 from nyima.domain.conversation import Turn
 from nyima.domain.evidence import Budget
 from nyima.domain.memory import ME, Entity, MemoryRecord, Relation
 from nyima.domain.ports import RecordFilter
 from nyima.errors import NotFound
 from nyima.language.english.mentions import stems
-from nyima.memory import Memory
 
 __all__ = ["Neighbourhood", "Value", "entity_named", "history_of", "neighbourhood"]
 
@@ -36,7 +36,7 @@ class Value:
     turns: tuple[Turn, ...]
 
 
-async def entity_named(memory: Memory, name: str) -> Entity:
+async def entity_named(memory: OpenMemory, name: str) -> Entity:
     """The entity of a name or id. Raises NotFound with what there is."""
     entities = [r for r in await memory.records(kinds=("entity",)) if isinstance(r, Entity)]
     wanted, words = name.casefold().strip(), stems(name)
@@ -56,10 +56,10 @@ async def entity_named(memory: Memory, name: str) -> Entity:
     )
 
 
-async def neighbourhood(memory: Memory, root: Entity, depth: int = 2, *, retired: bool = False) -> Neighbourhood:
+async def neighbourhood(memory: OpenMemory, root: Entity, depth: int = 2, *, retired: bool = False) -> Neighbourhood:
     """What is related to an entity, over at most ``depth`` relations; through the user's
     node it does not go, since everything hangs there."""
-    now = memory.parts.clock.now()
+    now = memory.clock.now()
     relations: dict[str, Relation] = {}
     ends, seen = {root.id}, set[str]()
     for _ in range(depth):
@@ -78,18 +78,18 @@ async def neighbourhood(memory: Memory, root: Entity, depth: int = 2, *, retired
     return Neighbourhood(root.id, entities, tuple(relations.values()))
 
 
-async def _belonging(memory: Memory, root: Entity, *, retired: bool) -> list[Relation]:
+async def _belonging(memory: OpenMemory, root: Entity, *, retired: bool) -> list[Relation]:
     """What is said of the root's own things: "user's office" is the user's by its name."""
     entities = [r for r in await memory.records(kinds=("entity",)) if isinstance(r, Entity)]
     own = tuple(e.id for e in entities if e.name.startswith(f"{root.name}'s "))
     if not own:
         return []
-    where = RecordFilter(kinds=("relation",), turns=own, at=memory.parts.clock.now(), retired=retired)
+    where = RecordFilter(kinds=("relation",), turns=own, at=memory.clock.now(), retired=retired)
     found = await memory.store.records(memory.scope, where)
     return [r for r in found if isinstance(r, Relation) and r.head in own]
 
 
-async def history_of(memory: Memory, query: str) -> list[Value]:
+async def history_of(memory: OpenMemory, query: str) -> list[Value]:
     """Every value of the claim that a query means, oldest first. Raises NotFound."""
     claim = await _claim(memory, query)
     where = RecordFilter(kinds=("relation",), claims=(claim.claim,) if claim.claim else (), retired=True)
@@ -106,7 +106,7 @@ async def history_of(memory: Memory, query: str) -> list[Value]:
     return sorted(values, key=lambda v: (v.relation.valid.since, v.relation.recorded.since, v.relation.id))
 
 
-async def _claim(memory: Memory, query: str) -> Relation:
+async def _claim(memory: OpenMemory, query: str) -> Relation:
     """The relation that a query means, closed ones too: by its words, then by meaning."""
     every = await memory.store.records(memory.scope, RecordFilter(kinds=("relation",), retired=True))
     relations = [r for r in every if isinstance(r, Relation)]
@@ -127,7 +127,7 @@ async def _claim(memory: Memory, query: str) -> Relation:
     return found[0]
 
 
-async def _names(memory: Memory, relations: Sequence[MemoryRecord]) -> dict[str, str]:
+async def _names(memory: OpenMemory, relations: Sequence[MemoryRecord]) -> dict[str, str]:
     ids = tuple({id for r in relations if isinstance(r, Relation) for id in (r.head, r.tail)})
     found = await memory.store.records(memory.scope, RecordFilter(ids=ids, retired=True)) if ids else []
     return {e.id: e.name for e in found if isinstance(e, Entity)}

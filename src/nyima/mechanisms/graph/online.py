@@ -7,19 +7,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nyima.change.opened import OpenMemory
 from nyima.domain.evidence import Recall
 from nyima.language.words import content_words
 from nyima.mechanisms.graph.learning import Adam, backward
 from nyima.mechanisms.graph.policy import Policy, RulePolicy, fresh_policy
 from nyima.mechanisms.graph.versions import Version, current, keep
-from nyima.memory import Memory
 
 __all__ = ["learn_from_answer", "learn_from_thumb"]
 
 _RATE = 0.005
 
 
-async def learn_from_thumb(memory: Memory, recall: Recall, *, good: bool) -> Version | None:
+async def learn_from_thumb(memory: OpenMemory, recall: Recall, *, good: bool) -> Version | None:
     """One step towards (or away from) what the last walk did; None when it did not walk."""
     if not recall.walk:
         return None
@@ -27,7 +27,7 @@ async def learn_from_thumb(memory: Memory, recall: Recall, *, good: bool) -> Ver
     return await _step(memory, recall, [gain] * len(recall.walk), "a thumb")
 
 
-async def learn_from_answer(memory: Memory, recall: Recall, right: str) -> Version | None:
+async def learn_from_answer(memory: OpenMemory, recall: Recall, right: str) -> Version | None:
     """One step by the right answer: a memory gains by the words of it that it holds."""
     if not recall.walk:
         return None
@@ -41,7 +41,7 @@ async def learn_from_answer(memory: Memory, recall: Recall, right: str) -> Versi
     return await _step(memory, recall, gains, "a corrected answer")
 
 
-async def _step(memory: Memory, recall: Recall, gains: Sequence[float], why: str) -> Version:
+async def _step(memory: OpenMemory, recall: Recall, gains: Sequence[float], why: str) -> Version:
     before = await current(memory)
     policy = before.policy if isinstance(before.policy, Policy) else _like_the_rule()
     states = np.asarray([v.state for v in recall.walk])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nyima.errors import InputError
 
-__all__ = ["HIDDEN", "STATE", "Policy", "RulePolicy", "WalkPolicy", "fresh_policy", "policy_from"]
+__all__ = ["HIDDEN", "STATE", "Policy", "RulePolicy", "WalkPolicy", "fresh_policy", "policy_from", "policy_of"]
 
 STATE, HIDDEN, ACTIONS = 3, 20, 2
 Array = NDArray[np.float64]
@@ -68,6 +68,11 @@ class Policy:
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
         return {"shape": [STATE, HIDDEN, ACTIONS], "weights": [[float(v) for v in a.ravel()] for a in self.arrays()]}
+
+
+def policy_of(learned: Mapping[str, Any]) -> WalkPolicy:
+    """The policy with the weights that were learned; the rule where there are none."""
+    return policy_from(learned["weights"]) if learned.get("weights") else RulePolicy()
 
 
 def policy_from(values: Mapping[str, Any]) -> Policy:

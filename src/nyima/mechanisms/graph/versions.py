@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from nyima.change.opened import OpenMemory
 from nyima.domain.ports import Event
 from nyima.errors import NotFound
 from nyima.mechanisms.graph.policy import Policy, RulePolicy, WalkPolicy, policy_from
-from nyima.memory import Memory
 
 __all__ = ["Version", "current", "keep", "roll_back", "versions"]
 
@@ -36,31 +36,31 @@ def _version(event: Event) -> Version:
     return Version(int(event.body["version"]), policy, dict(event.body.get("report") or {}), event.refs)
 
 
-async def versions(memory: Memory, kind: str = KIND) -> list[Version]:
+async def versions(memory: OpenMemory, kind: str = KIND) -> list[Version]:
     """Every version, newest first."""
     return [_version(event) for event in await memory.store.events(memory.scope, kind)]
 
 
-async def current(memory: Memory, kind: str = KIND) -> Version:
+async def current(memory: OpenMemory, kind: str = KIND) -> Version:
     """The version in use; number 0 is the rule before any training."""
     found = await memory.store.events(memory.scope, kind, limit=1)
     return _version(found[0]) if found else Version(0, RulePolicy(), {})
 
 
 async def keep(
-    memory: Memory, policy: Policy | None, report: dict[str, Any], sources: Iterable[str] = (), kind: str = KIND
+    memory: OpenMemory, policy: Policy | None, report: dict[str, Any], sources: Iterable[str] = (), kind: str = KIND
 ) -> Version:
     """Use these weights from now on (the rule when there are none). ``sources`` are the
     records and turns that they were learned from."""
     number = max((v.number for v in await versions(memory, kind)), default=0) + 1
     body = {"version": number, "weights": policy.to_dict() if policy is not None else None, "report": report}
     refs = tuple(sorted(set(sources)))
-    event = Event(f"{kind}-{uuid.uuid4().hex[:16]}", kind, memory.parts.clock.now(), refs, body)
+    event = Event(f"{kind}-{uuid.uuid4().hex[:16]}", kind, memory.clock.now(), refs, body)
     await memory.store.log(memory.scope, event)
     return _version(event)
 
 
-async def roll_back(memory: Memory, kind: str = KIND) -> Version:
+async def roll_back(memory: OpenMemory, kind: str = KIND) -> Version:
     """Go back to the version before the one in use. Raises NotFound when there is none."""
     events = await memory.store.events(memory.scope, kind)
     if not events or events[0].body.get("weights") is None:

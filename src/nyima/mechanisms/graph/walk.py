@@ -16,14 +16,17 @@ from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Budget, Evidence, Query, Selection, Step, Visit
 from nyima.domain.memory import ME, Entity, MemoryRecord, Relation
 from nyima.domain.ports import RecordFilter, Store, Vector
+from nyima.domain.recipe import SourceSpec
 from nyima.domain.roles import Retriever
 from nyima.errors import ModelError
 from nyima.language.words import content_words
 from nyima.mechanisms.graph.partitions import Embed, floats
 from nyima.mechanisms.graph.policy import WalkPolicy
+from nyima.read.kit import Kit
 from nyima.read.ranking import coverage, select
+from nyima.read.search import SearchRetriever
 
-__all__ = ["GraphRetriever", "WalkSelector", "question_parts", "walk"]
+__all__ = ["GraphRetriever", "WalkSelector", "question_parts", "walk", "walked"]
 
 SOURCE = "graph"
 _HOPS = 2
@@ -228,3 +231,9 @@ class WalkSelector:
         near = [e for e in plain if e.score >= self.share * best]
         limits = {name: n for name, n in self.limits.items() if name != SOURCE}
         return Selection(tuple(select([*near, *walked], budget, limits)), tuple(visits))
+
+
+def walked(kit: Kit, spec: SourceSpec) -> GraphRetriever:
+    """The graph's retriever, over a search by words and vectors."""
+    found = SearchRetriever(kit.store, kit.vectors, kit.kinds[spec.name], "hybrid", spec.weights, spec.turns)
+    return GraphRetriever(kit.store, found, kit.embed, kit.recipe.from_root, spec.ruled, kit.loaded("labels", dict))

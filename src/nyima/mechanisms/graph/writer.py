@@ -8,31 +8,30 @@ that the reply's or the record's call made anyway are read with them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from datetime import tzinfo
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import dataclass, replace
 
 from nyima.domain.changes import Delta
 from nyima.domain.conversation import Origin, Role, Scope, Turn
+from nyima.domain.mechanism import Mechanism, Source, When, Writer
 from nyima.domain.memory import ME, Interval, Note
-from nyima.domain.ports import Embedder, Job, RecordFilter
+from nyima.domain.ports import Job, RecordFilter
 from nyima.domain.roles import Written
 from nyima.errors import ModelError
 from nyima.language.english.extract import statements
 from nyima.language.english.statement import Statement, from_fact
 from nyima.language.facts import proposals
 from nyima.language.intent import first_person
-from nyima.language.relations import SUBCLASSES, Subclass
+from nyima.language.relations import read_subclasses
 from nyima.language.words import fold, has_quotation
 from nyima.mechanisms.graph.edit import Editor
 from nyima.mechanisms.graph.entities import Nodes
 from nyima.mechanisms.graph.partitions import Partitions
-from nyima.read.recall import index_pending
+from nyima.mechanisms.graph.policy import policy_of
+from nyima.mechanisms.graph.walk import WalkSelector, walked
+from nyima.read.embedding import index_pending
 from nyima.write.desk import Desk, notes_of
 
-__all__ = ["GraphWriter"]
+__all__ = ["MECHANISM", "GraphWriter"]
 
 _BEFORE = 6
 _NOTHING = frozenset("this that these those there here what everything something nothing".split())
@@ -40,15 +39,11 @@ _NOTHING = frozenset("this that these those there here what everything something
 
 @dataclass(frozen=True, slots=True)
 class GraphWriter:
-    """Reads one turn into the graph. ``priors`` keeps the examples' centres between turns;
-    without ``edits_too`` every memory is only added, for the baselines."""
+    """Reads one turn into the graph. Without ``edits_too`` every memory is only added, for the
+    baselines."""
 
     desk: Desk
-    embedder: Embedder | None
-    zone: tzinfo
-    subclasses: tuple[Subclass, ...] = SUBCLASSES
     edits_too: bool = True
-    priors: dict[str, NDArray[np.float32]] = field(default_factory=dict[str, NDArray[np.float32]])
 
     async def write(self, scope: Scope, job: Job) -> Written:
         """The changes of the graph that the turn asks for; none for the assistant's words."""
@@ -70,11 +65,11 @@ class GraphWriter:
         """The statements that rules read; none where quotation marks leave open whose they are."""
         if has_quotation(turn.text):
             return []
-        return [s for s in statements(turn.text, turn.at, self.zone) if _says_something(s)]
+        return [s for s in statements(turn.text, turn.at, self.desk.zone) if _says_something(s)]
 
     async def edits(self, scope: Scope, turn: Turn, before: Sequence[Turn], found: Sequence[Statement]) -> Delta:
         """The changes for statements that are read already."""
-        embedder = self.embedder
+        embedder = self.desk.embedder
         if embedder is not None:
             try:
                 await index_pending(self.desk.store, embedder, scope)
@@ -89,8 +84,16 @@ class GraphWriter:
             held = await self.desk.store.records(scope, RecordFilter(kinds=("relation",), turns=tuple(earlier[-1:])))
             last = held[-1].id if held else None
         embed = embedder.embed if embedder is not None else None
-        places = Partitions(self.desk.store, scope, turn.at, embed, self.subclasses, self.priors)
-        editor = Editor(self.desk.store, scope, turn, now, self.zone, nodes, places)
+        places = Partitions(
+            self.desk.store,
+            scope,
+            turn.at,
+            embed,
+            read_subclasses(self.desk.subclasses),
+            self.desk.shared.setdefault("priors", {}),
+        )
+        made_by = "graph" if self.edits_too else "memories"
+        editor = Editor(self.desk.store, scope, turn, now, self.desk.zone, nodes, places, made_by)
         if not self.edits_too:
             return Delta(tuple(await editor.only_add(found)), by="graph")
         return Delta(tuple(await editor.apply(found, last)), by="graph")
@@ -123,7 +126,7 @@ class GraphWriter:
             for n in notes
             if isinstance(n, Note) and n.provenance.turns[:1] == (turn.id,) and n.provenance.prompt
         ]
-        return [replace(s, noted=True) for text in texts for s in statements(_as_said(text), turn.at, self.zone)]
+        return [replace(s, noted=True) for text in texts for s in statements(_as_said(text), turn.at, self.desk.zone)]
 
 
 def _says_something(said: Statement) -> bool:
@@ -143,3 +146,24 @@ def _as_said(text: str) -> str:
                        ("The user has", "I have"), ("the user has", "I have"), ("The user", "I"), ("the user", "I")):  # fmt: skip
         text = text.replace(about, own)
     return text
+
+
+MECHANISM = Mechanism(
+    "graph",
+    "people, things and events, how they are related, and what changes (Wang et al. 2024)",
+    writers=(
+        Writer(
+            "graph",
+            When.TURN,
+            lambda desk, scope, job: GraphWriter(desk).write(scope, job),
+            needs_model=False,
+            again=lambda record: record.provenance.turns,
+            noted=lambda notes: bool(notes.facts),
+            quick=True,
+        ),
+    ),
+    sources=(Source("graph", "people, things, events and how they are related to the user", kinds=("relation",)),),
+    retrievers={"walk": walked},
+    selectors={"policy": lambda kit, *cut: WalkSelector(policy_of(kit.learned.get("policy", {})), *cut)},
+    learns=("policy",),
+)

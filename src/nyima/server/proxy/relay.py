@@ -30,7 +30,7 @@ from nyima.server.proxy.upstream import Sent, Upstream
 from nyima.server.proxy.wires import Stream, Wire
 from nyima.server.sse import events, parsed, rendered
 
-__all__ = ["MOST_ANSWER", "Services", "Work"]
+__all__ = ["MOST_ANSWER", "RelayParts", "Work"]
 
 MOST_ANSWER = 32_000_000
 _MOST_HELD = 8
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Services:
+class RelayParts:
     """What all requests share."""
 
     memories: Memories
@@ -54,7 +54,7 @@ class Services:
 class Work:
     """One request on its way: it is finished even when its client is gone."""
 
-    services: Services
+    services: RelayParts
     running: set[asyncio.Task[Any]]
     who: Told
     key: Key

@@ -31,7 +31,7 @@ from nyima.server.proxy.identity import (
     told,
 )
 from nyima.server.proxy.note_support import Notetakers
-from nyima.server.proxy.relay import MOST_ANSWER, Services, Work
+from nyima.server.proxy.relay import MOST_ANSWER, RelayParts, Work
 from nyima.server.proxy.response_owners import Owned
 from nyima.server.proxy.rewrite import Answered, outgoing, read_object, refused
 from nyima.server.proxy.upstream import Upstream
@@ -68,7 +68,7 @@ class Proxy:
             self.owned.check(id, who.scope)
         exchange = await self._begin(who, key, wire, body, lines)
         plain = exchange is not None and (wire.plain(body) or who.explicit)
-        services = Services(self.memories, self.upstream, self.owned, self.notetakers, self.limits, self.metrics)
+        services = RelayParts(self.memories, self.upstream, self.owned, self.notetakers, self.limits, self.metrics)
         sent = outgoing(body, key, wire.drops)
         work = Work(services, self.running, who, key, wire, exchange, sent, dict(request.headers), plain)
         return await (work.streamed() if body.get("stream") is True else work.whole())
@@ -86,7 +86,7 @@ class Proxy:
         last = max(i for i, (role, _) in enumerate(lines) if role == "user")
         said = [line for line in lines[: last + 1] if line[0] in {"user", "system", "developer"}]
         session = who.session or self.owned.session(body.get("previous_response_id"), who.scope)
-        now, own = memory.parts.clock.now(), not session
+        now, own = memory.clock.now(), not session
         if not session:
             goes_on = any(role in {"assistant", "tool"} for role, _ in lines)
             session = await own_session(memory, said, now, goes_on=goes_on)

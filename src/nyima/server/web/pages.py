@@ -111,7 +111,7 @@ async def memories(request: Request) -> Response:
     """All memories, to search and filter."""
     who = _reads(request)
     turns = await who.memory.turns()
-    now = who.memory.parts.clock.now()
+    now = who.memory.clock.now()
     first = min((t.at for t in turns), default=now)
     return render(
         request, "memories.html", "Memories", kinds=KINDS, q=request.query_params.get("q", ""), kind="",
@@ -127,7 +127,7 @@ async def rows(request: Request) -> Response:
 async def _rows(memory: Memory, request: Request) -> dict[str, Any]:
     asked = request.query_params
     words, kind = asked.get("q", "").strip()[:2_000], asked.get("kind", "")
-    as_of = _day(asked.get("day"), await _first(memory), memory.parts.clock.now())
+    as_of = _day(asked.get("day"), await _first(memory), memory.clock.now())
     kinds = (kind,) if kind in KINDS else _SHOWN
     if words:
         found = [
@@ -144,7 +144,7 @@ async def _rows(memory: Memory, request: Request) -> dict[str, Any]:
 
 
 async def _first(memory: Memory) -> datetime:
-    return min((t.at for t in await memory.turns()), default=memory.parts.clock.now())
+    return min((t.at for t in await memory.turns()), default=memory.clock.now())
 
 
 def _day(given: str | None, first: datetime, now: datetime) -> datetime | None:

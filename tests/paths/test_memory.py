@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nyima.app.counts import statistics
 from nyima.domain.changes import Add, Delta, Erase, Retire, Revise, merge
 from nyima.domain.conversation import MAX_TEXT, Origin, Role, Scope, clean_text, least_trusted
 from nyima.domain.evidence import Budget
@@ -21,6 +20,7 @@ from nyima.domain.ports import Event
 from nyima.errors import InputError, ModelUnreachable, NotFound
 from nyima.language.words import cut_tokens, segment, sentences, tokens, words
 from nyima.memory import Memory, Said
+from nyima.services.counts import statistics
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from nyima.testing.contract import T0, note
 from support import answer, companion

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from nyima import Memory, Source
-from nyima.app.registry import registry
 from nyima.domain.conversation import Scope
 from nyima.domain.documents import Document, Part
 from nyima.domain.evidence import Evidence, Query, Recall
@@ -27,6 +26,7 @@ from nyima.read.judge import RelevanceJudge
 from nyima.read.plan import RulePlanner, is_small_talk
 from nyima.read.prompting import quoted
 from nyima.read.refine import Refiner
+from nyima.read.sources import SourceChoice
 from nyima.stores.sqlite.store import SqliteStore
 from nyima.testing import FixedClock, ScriptedModel
 from nyima.testing.contract import T0, note
@@ -292,11 +292,12 @@ async def test_refinement_in_a_chat(db: Path, clock: FixedClock) -> None:
     pages = tuple(Part(f"p. {i}", f"Walnuts, recipe {i}: fold them into the batter number {i}.") for i in range(6))
     async with companion(db, scripted, recipe="sources", clock=clock) as nyima:
         await add_document(nyima.memory, Document("book.pdf", pages))
-        nyima.memory.recipe = nyima.recipe = replace(
-            registry().recipes["sources"],
-            sources=tuple(replace(s, k=6) for s in registry().recipes["sources"].sources),
-            evidence=replace(registry().recipes["sources"].evidence, records=2),
+        nyima.recipe = replace(
+            nyima.recipe,
+            sources=tuple(replace(s, k=6) for s in nyima.recipe.sources),
+            evidence=replace(nyima.recipe.evidence, records=2),
         )
+        nyima.memory.parts = replace(nyima.memory.parts, recipe=nyima.recipe)
         pieces = [piece async for piece in nyima.stream("How do I use the walnuts?")]
         assert pieces == ["Fold walnuts into the batter."], "only the draft that stays is shown"
         assert nyima.last is not None
@@ -454,7 +455,8 @@ async def test_forgetting_by_a_query_leaves_documents_and_other_sources_alone(me
 
 async def test_the_rules_cost_nothing_to_speak_of(memory: Memory) -> None:
     await add_document(memory, RECIPE_PDF)
-    asked = tuple((s.name, s.k, ()) for s in memory.recipe.sources)
+    known = memory.registry.sources
+    asked = [SourceChoice(s.name, s.k, (), "", known[s.name].kinds) for s in memory.recipe.sources]
     planner = RulePlanner(asked, memory.store)
     query = Query("Which of my allergies matter for the cake?", T0)
     statements: list[str] = []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nyima.cli.common import Common, command, console
-from nyima.read.trace import iso
+from nyima.domain.conversation import iso
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -147,9 +147,9 @@ async def remove(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Erase documents for good, with their index; the receipt says what."""
+    from nyima.change.as_json import receipt_to_dict
     from nyima.cli.memories import show_receipt
     from nyima.mechanisms.documents.shelf import remove_documents
-    from nyima.read.trace import receipt_to_dict
 
     if not yes:
         typer.confirm(f"Erase {', '.join(names)} for good?", abort=True, err=True)

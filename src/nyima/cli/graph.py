@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nyima.cli.common import Common, command, parse_date
-from nyima.read.trace import iso
+from nyima.domain.conversation import iso
 
 if TYPE_CHECKING:
     from rich.console import Console

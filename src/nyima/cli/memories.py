@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from nyima.change.as_json import change_to_dict, receipt_to_dict
 from nyima.cli.common import Common, command, console, parse_date
 from nyima.cli.why import show_evidence
-from nyima.read.trace import change_to_dict, evidence_to_dict, iso, plan_to_list, receipt_to_dict, record_to_json
+from nyima.domain.conversation import iso
+from nyima.read.trace import evidence_to_dict, plan_to_list, record_to_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -279,7 +281,7 @@ async def sessions(common: Common) -> None:
 
 async def stats(common: Common) -> None:
     """Show records per utterance and mean length by kind, calls, tokens and jobs."""
-    from nyima.app.counts import statistics
+    from nyima.services.counts import statistics
 
     memory = await common.memory(embedder="none")
     try:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nyima.cli.common import Common, command
-from nyima.read.trace import iso, record_to_json
+from nyima.domain.conversation import iso
+from nyima.read.trace import record_to_json
 
 if TYPE_CHECKING:
     from rich.console import Console

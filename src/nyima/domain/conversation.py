@@ -19,6 +19,7 @@ __all__ = [
     "as_utc",
     "clean_text",
     "dialogue_lines",
+    "iso",
     "least_trusted",
 ]
 
@@ -119,3 +120,8 @@ class Turn:
 def dialogue_lines(turns: Iterable[Turn]) -> list[str]:
     """``User: …`` and ``Assistant: …``, one line a turn."""
     return [f"{turn.name}: {' '.join(turn.text.split())}" for turn in turns]
+
+
+def iso(moment: datetime | None) -> str | None:
+    """A time as ISO 8601 in UTC."""
+    return None if moment is None else moment.isoformat().replace("+00:00", "Z")

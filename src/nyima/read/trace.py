@@ -7,21 +7,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from nyima.change.cascade import Forgetting, Receipt
-from nyima.change.undo import LoggedChange
+from nyima.domain.conversation import iso
 from nyima.domain.evidence import Answer, Evidence, Recall
 from nyima.domain.memory import MemoryRecord, Passage
 from nyima.domain.ports import Event
 
-__all__ = [
-    "change_to_dict", "evidence_to_dict", "forgetting_to_dict", "iso", "place_of", "plan_to_list", "receipt_to_dict",
-    "record_to_json", "trace_event",
-]  # fmt: skip
-
-
-def iso(moment: datetime | None) -> str | None:
-    """A time as ISO 8601 in UTC."""
-    return None if moment is None else moment.isoformat().replace("+00:00", "Z")
+__all__ = ["evidence_to_dict", "place_of", "plan_to_list", "record_to_json", "trace_event"]
 
 
 def plan_to_list(recall: Recall) -> list[dict[str, Any]]:
@@ -71,41 +62,6 @@ def record_to_json(record: MemoryRecord) -> dict[str, Any]:
         "recorded": iso(record.recorded.since),
         "retired": iso(record.recorded.until),
         "supersedes": record.supersedes,
-    }
-
-
-def receipt_to_dict(receipt: Receipt) -> dict[str, Any]:
-    """The receipt of an erase."""
-    return {
-        "erased": dict(receipt.erased),
-        "rederived": receipt.rederived,
-        "turns": receipt.turns,
-        "also": dict(receipt.also),
-        "files_scanned": receipt.files_scanned,
-        "bytes_found": receipt.bytes_found,
-        "still_said": list(receipt.still_said),
-    }
-
-
-def change_to_dict(change: LoggedChange) -> dict[str, Any]:
-    """A line of the log of changes."""
-    return {
-        "id": change.id,
-        "at": iso(change.at),
-        "what": change.what,
-        "before": change.before,
-        "after": change.after,
-        "by": change.by,
-        "undoable": change.undoable,
-    }
-
-
-def forgetting_to_dict(going: Forgetting) -> dict[str, Any]:
-    """What a forget would take."""
-    return {
-        "turns": [{"id": t.id, "role": t.role.value, "at": iso(t.at), "text": t.text} for t in going.turns],
-        "records": [{"id": r.id, "kind": r.kind, "text": r.text} for r in going.records],
-        "kept": [{"id": t.id, "role": t.role.value, "at": iso(t.at), "text": t.text} for t in going.kept],
     }
 
 

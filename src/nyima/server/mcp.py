@@ -16,11 +16,12 @@ from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
 
 from nyima import __version__
+from nyima.change.as_json import receipt_to_dict
+from nyima.domain.conversation import iso
 from nyima.domain.evidence import Budget, Evidence
 from nyima.domain.memory import MemoryRecord
 from nyima.errors import NotFound, NyimaError
 from nyima.memory import Memory
-from nyima.read.trace import iso, receipt_to_dict
 from nyima.server.problems import Problem
 
 __all__ = ["Lends", "mcp_server", "one_memory", "transport_security"]

@@ -14,21 +14,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import AwareDatetime
 
-from nyima.app.counts import statistics
-from nyima.domain.conversation import Role, Turn
+from nyima.change.as_json import change_to_dict, forgetting_to_dict, receipt_to_dict
+from nyima.domain.conversation import Role, Turn, iso
 from nyima.domain.evidence import Budget
 from nyima.domain.memory import MemoryRecord
 from nyima.errors import InputError, NotFound
 from nyima.memory import Memory, Said
-from nyima.read.trace import (
-    change_to_dict,
-    evidence_to_dict,
-    forgetting_to_dict,
-    iso,
-    plan_to_list,
-    receipt_to_dict,
-    record_to_json,
-)
+from nyima.read.trace import evidence_to_dict, plan_to_list, record_to_json
 from nyima.server.problems import Problem
 from nyima.server.shapes import (
     FactIn,
@@ -44,6 +36,7 @@ from nyima.server.shapes import (
     TurnsOut,
 )
 from nyima.server.state import Caller, reader, writer
+from nyima.services.counts import statistics
 from nyima.transfer.exports import export_lines
 from nyima.transfer.restore import read_export, restore
 

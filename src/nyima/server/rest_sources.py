@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from nyima.change.as_json import receipt_to_dict
+from nyima.domain.conversation import iso
 from nyima.mechanisms.documents.parse import parse_document
 from nyima.mechanisms.documents.shelf import (
     add_document,
@@ -16,7 +18,6 @@ from nyima.mechanisms.documents.shelf import (
 )
 from nyima.mechanisms.graph.draw import relation_to_json
 from nyima.mechanisms.graph.look import entity_named, history_of, neighbourhood
-from nyima.read.trace import iso, receipt_to_dict
 from nyima.server.rest import ERRORS, Reads, Writes
 from nyima.server.shapes import DocumentIn, ForgetOut, Page
 

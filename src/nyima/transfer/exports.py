@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from nyima.domain.conversation import iso
 from nyima.mechanisms.pins import pinned
 from nyima.memory import Memory
-from nyima.read.trace import iso
 from nyima.stores.encoding import record_to_dict
 
 __all__ = ["export_lines"]

@@ -17,7 +17,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from nyima.app.counts import statistics
 from nyima.domain.conversation import Role
 from nyima.domain.memory import KINDS, Entity, MemoryRecord, Note, ProfileFact, Relation, Summary
 from nyima.errors import NotFound
@@ -29,6 +28,7 @@ from nyima.memory import Memory
 from nyima.read.trace import record_to_json
 from nyima.server.problems import Problem
 from nyima.server.state import Caller, caller, served
+from nyima.services.counts import statistics
 
 __all__ = ["PAGES", "Route", "login_page", "render", "routes"]
 

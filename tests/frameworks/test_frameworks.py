@@ -291,8 +291,8 @@ async def test_anthropic_memory_tool(db: Path) -> None:
 @pytest.mark.req("serve.frameworks")
 async def test_open_webui_filter(tmp_path: Path) -> None:
     pytest.importorskip("fastapi")
-    from interfaces.server.conftest import desk_at
     from nyima.frameworks.open_webui import Filter
+    from server.conftest import desk_at
 
     with desk_at(tmp_path) as desk:
         filter = Filter()

@@ -22,7 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 from nyima.memory import Memory
 from nyima.server.mcp import mcp_server, one_memory
 
-from .server.conftest import Desk, desk  # noqa: F401 - a fixture
+from .conftest import Desk, desk  # noqa: F401 - a fixture
 
 TOOLS = {
     "add_memory", "search_memories", "get_memory", "list_memories", "update_memory", "delete_memory", "get_profile", "search", "fetch",

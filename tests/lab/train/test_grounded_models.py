@@ -16,6 +16,7 @@ from nyima.domain.evidence import Evidence, Query
 from nyima.errors import ConfigError, InputError, PackError
 from nyima.models.embed import OnnxEmbedder
 from nyima.read.embedding import QueryEmbedder
+from nyima.read.sources import SourceChoice
 from nyima.testing import HashEmbedder, ScriptedModel
 from nyima.testing.contract import T0, note
 from nyima_lab.baselines.trained_roles import ClassifierPlanner, TrainedJudge
@@ -320,7 +321,10 @@ async def test_an_encoder_classifier_learns_to_plan_with_a_threshold_a_source(tm
     trained = await train_planner(PARTS, HashEmbedder(), tmp_path, silent, turns=0)
     assert trained.sources == ("persona", "documents")
     assert trained.report["accuracy"] > 0.9
-    asked = (("persona", 3, ()), ("documents", 3, ("persona",)))
+    asked = (
+        SourceChoice("persona", 3, (), "", ("passage",)),
+        SourceChoice("documents", 3, ("persona",), "", ("passage",)),
+    )
     vectors = QueryEmbedder(HashEmbedder())
     planner = ClassifierPlanner.load(tmp_path / "planner.json", asked, vectors)
     for text, plan in (

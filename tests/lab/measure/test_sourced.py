@@ -22,7 +22,7 @@ from nyima_lab.measure.sourced import Setup, run_planning, run_replies, run_retr
 from nyima_lab.readers import read_cases
 from support import answer
 
-JUDGED = Path(__file__).parents[1] / "judged"
+JUDGED = Path(__file__).parents[2] / "judged"
 PIECES = (
     Piece("B0", "persona", "I play chess"),
     Piece("B1", "persona", "I cook soup"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from train.test_samples import realmem
 
 from nyima.app.registry import recipe_named
 from nyima.domain.evidence import Query
@@ -29,7 +30,6 @@ from nyima_lab.train.partitions import (
 )
 from nyima_lab.train.rewards import QuoteReward
 from nyima_lab.train.run import Plan
-from train.test_samples import realmem
 
 BEST, CENTRE = "partition Best", "partition Centre"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +186,7 @@ async def test_an_answer_without_a_reference_is_not_judged_against_nothing() -> 
 
 async def test_the_judges_own_error_rate_is_measured() -> None:
     def right(request: Request) -> str:
-        text = (Path(__file__).parents[2] / "src/nyima/evals/judge_check.jsonl").read_text("utf-8")
+        text = (resources.files("nyima_lab.measure") / "judge_check.jsonl").read_text("utf-8")
         items = [json.loads(line) for line in text.splitlines()]
         score = next(
             s

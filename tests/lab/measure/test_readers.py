@@ -13,7 +13,7 @@ from nyima.errors import InputError
 from nyima_lab.measure.cases import case_to_json, read_own, write_cases
 from nyima_lab.readers import DATASETS, read_cases
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
+SHARED = Path(__file__).parents[4] / "shared" / "data"
 
 
 def save(path: Path, data: Any) -> Path:

@@ -13,7 +13,7 @@ from nyima_lab.measure.cascades import read_cascades, run_cascades
 from nyima_lab.measure.stats import t_test
 from nyima_lab.measure.weeks import make_life, run_weeks
 
-JUDGED = Path(__file__).parents[1] / "judged"
+JUDGED = Path(__file__).parents[2] / "judged"
 
 
 def test_there_are_enough_cascades_half_of_them_by_a_stranger() -> None:

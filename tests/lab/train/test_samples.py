@@ -24,7 +24,7 @@ from nyima_lab.train.samples import (
 )
 
 T0 = datetime(2026, 3, 2, tzinfo=UTC)
-SHARED = Path(__file__).parents[3] / "shared" / "data"
+SHARED = Path(__file__).parents[4] / "shared" / "data"
 
 
 def realmem(folder: Path) -> Path:

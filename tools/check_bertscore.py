@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from bert_score.utils import greedy_cos_idf
 
-from nyima.app.find import find_embedder, load_settings
+from nyima.app.environment import find_embedder, load_settings
 from nyima_lab.measure.metrics import TokenVectors, bert_score
 
 PAIRS = (

@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from nyima.app.find import load_settings, shelf
+from nyima.app.environment import load_settings, shelf
 from nyima.assistant import Assistant
 from nyima.models.speech import RATE, EspeakMouth, SileroDetector, WhisperEars, as_wav, resampled
 from nyima.testing import HashEmbedder, ScriptedModel

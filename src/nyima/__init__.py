@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nyima.app.find import Settings, load_settings
+    from nyima.app.environment import Settings, load_settings
     from nyima.assistant import Assistant
     from nyima.change.cascade import Receipt
     from nyima.domain.changes import Add, Delta, Erase, Retire, Revise, merge
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
         Visit,
     )
     from nyima.domain.mechanism import Source
-    from nyima.domain.memory import (
+    from nyima.domain.recipe import Recipe
+    from nyima.domain.records import (
         Claim,
         Entity,
         Episode,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
         Relation,
         Summary,
     )
-    from nyima.domain.recipe import Recipe
     from nyima.errors import NyimaError
     from nyima.mechanisms.by_hand import Link
     from nyima.memory import Explanation, Memory, Remembered, Said
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "nyima.app.find": ("Settings", "load_settings"),
+    "nyima.app.environment": ("Settings", "load_settings"),
     "nyima.assistant": ("Assistant",),
     "nyima.sync": ("Opening", "Synchronous"),
     "nyima.domain.changes": ("Add", "Delta", "Erase", "Retire", "Revise", "merge"),
@@ -64,7 +64,7 @@ _HOME = {
     "nyima.domain.evidence": (
         "Answer", "Budget", "Evidence", "Notes", "Query", "Recall", "Review", "Selection", "Step", "Usage", "Visit",
     ),
-    "nyima.domain.memory": (
+    "nyima.domain.records": (
         "Claim", "Entity", "Episode", "Interval", "MemoryRecord", "Note", "Passage", "Profile", "ProfileFact",
         "Provenance", "Relation", "Summary",
     ),

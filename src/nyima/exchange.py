@@ -18,14 +18,14 @@ from nyima.read.prompting import Known, PromptBuilder, quoted
 from nyima.replying import Draft, concluded, known_of, recalled
 from nyima.write.jobs import turn_id
 
-__all__ = ["Asked", "Exchange"]
+__all__ = ["Exchange", "ProgramRequest"]
 
 _LINES = 8
 _TAG = "nyima-notes"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ProgramRequest:
     """What a program is about to ask a model: the user's message, its session, the lines
     (role, text) before it. ``id`` is the message's place: the same text at the same place is
     one turn. With a ``key`` the reply, too, is stored once, however often it is asked for.
@@ -46,7 +46,7 @@ class Exchange:
     """One message and its reply. ``system`` is what the system message gets, as data;
     ``recall`` what was found; ``said`` the user's turn, which is stored already."""
 
-    def __init__(self, memory: Memory, asked: Asked, said: Turn, known: Known, recall: Recall) -> None:
+    def __init__(self, memory: Memory, asked: ProgramRequest, said: Turn, known: Known, recall: Recall) -> None:
         self.memory, self.asked, self.said, self.recall = memory, asked, said, recall
         self._known = known
         self._draft = Draft(recall, ReplyStream(_TAG))
@@ -54,7 +54,7 @@ class Exchange:
         self.answer: Answer | None = None
 
     @classmethod
-    async def begin(cls, memory: Memory, asked: Asked, stored: Turn | None = None) -> Exchange:
+    async def begin(cls, memory: Memory, asked: ProgramRequest, stored: Turn | None = None) -> Exchange:
         """Store the message, unless it is there as ``stored``, and look up what the memory has
         on it. Raises InputError for an empty message, StoreError when it cannot be stored."""
         if not asked.text.strip():

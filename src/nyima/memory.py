@@ -20,7 +20,9 @@ from nyima.domain.changes import Add, Delta, merge
 from nyima.domain.conversation import Origin, Role, Session, Turn, as_utc, clean_text
 from nyima.domain.evidence import Budget, Evidence, Query, Recall
 from nyima.domain.mechanism import Registry, Source, When, Writer
-from nyima.domain.memory import (
+from nyima.domain.ports import ChatModel, Clock, Embedder, Event, RecordFilter
+from nyima.domain.recipe import Recipe, SourceSpec
+from nyima.domain.records import (
     KINDS,
     Entity,
     MemoryRecord,
@@ -29,8 +31,6 @@ from nyima.domain.memory import (
     Relation,
     profile_of,
 )
-from nyima.domain.ports import ChatModel, Clock, Embedder, Event, RecordFilter
-from nyima.domain.recipe import Recipe, SourceSpec
 from nyima.errors import InputError, ModelError, NotFound, StoreFull, StoreReadOnly
 from nyima.language.english.mentions import stems
 from nyima.language.relations import read_subclasses

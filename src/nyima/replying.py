@@ -15,9 +15,9 @@ from nyima.app.telemetry import span
 from nyima.app.tools import Tool, use_tool
 from nyima.domain.conversation import Origin, Session, Turn
 from nyima.domain.evidence import Answer, Evidence, Notes, Query, Recall, Usage
-from nyima.domain.memory import ProfileFact
 from nyima.domain.ports import Completion, Lines, Message
 from nyima.domain.recipe import Recipe
+from nyima.domain.records import ProfileFact
 from nyima.errors import ModelError, ModelGarbled, StoreFull, StoreReadOnly
 from nyima.language.intent import is_goodbye
 from nyima.mechanisms.pins import pinned

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from nyima.assistant import Assistant
-from nyima.domain.memory import Entity
+from nyima.domain.records import Entity
 from nyima.errors import InputError, ModelError, NyimaError, PackError
 from nyima.language.intent import is_goodbye
 from nyima.models.speech import FRAME, RATE, Detector, Ears, Mouth, Sound, as_wav, read_wav, resampled

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nyima.app.find import find_embedder, load_settings, shelf
+from nyima.app.environment import find_embedder, load_settings, shelf
 
 BARE = """
 import sys

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from nyima import Assistant
-from nyima.app.find import find_embedder, load_settings, shelf
+from nyima.app.environment import find_embedder, load_settings, shelf
 from nyima.domain.ports import Completion, Message
 from nyima.errors import PackError
 from nyima.memory import Memory, Said

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from nyima.app.registry import recipe_named, registry
 from nyima.domain.conversation import Role
-from nyima.domain.memory import Summary
 from nyima.domain.ports import RecordFilter
+from nyima.domain.records import Summary
 from nyima.errors import ConfigError, InputError, NotFound
 from nyima.memory import Said
 from nyima.testing import FixedClock, ScriptedModel

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nyima.app.registry import registry
-from nyima.domain.memory import Note, ProfileFact, Relation
+from nyima.domain.records import Note, ProfileFact, Relation
 from nyima.errors import InputError, NotFound
 from nyima.mechanisms.documents.parse import parse_document
 from nyima.mechanisms.documents.shelf import add_document, held_documents

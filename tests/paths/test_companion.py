@@ -10,7 +10,7 @@ import pytest
 
 from nyima import Assistant
 from nyima.domain.conversation import Role
-from nyima.domain.memory import Episode, Note, Summary
+from nyima.domain.records import Episode, Note, Summary
 from nyima.errors import BudgetSpent, EmbedderMismatch, ModelUnreachable
 from nyima.language.intent import is_goodbye
 from nyima.language.words import sentences

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from nyima import Memory
 from nyima.domain.documents import Document, Part
-from nyima.domain.memory import Passage
+from nyima.domain.records import Passage
 from nyima.errors import InputError, NotFound
 from nyima.language.words import tokens
 from nyima.mechanisms.documents.cut import cut

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nyima.domain.memory import Relation
+from nyima.domain.records import Relation
 from nyima.errors import InputError
 from nyima.mechanisms.by_hand import Link
 from nyima.memory import Memory

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nyima.change.cascade import Cascade
-from nyima.domain.memory import Entity, Relation
+from nyima.domain.records import Entity, Relation
 from nyima.memory import Memory, Said
 from nyima.services.reminders import upcoming
 from nyima.testing import FixedClock, HashEmbedder

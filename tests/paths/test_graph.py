@@ -10,8 +10,8 @@ import pytest
 
 from nyima.domain.conversation import Origin
 from nyima.domain.evidence import Budget
-from nyima.domain.memory import Entity, Relation
 from nyima.domain.ports import Event
+from nyima.domain.records import Entity, Relation
 from nyima.errors import InputError, NotFound
 from nyima.mechanisms.by_hand import Link
 from nyima.mechanisms.graph.look import entity_named, history_of, neighbourhood

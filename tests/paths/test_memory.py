@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from nyima.domain.changes import Add, Delta, Erase, Retire, Revise, merge
 from nyima.domain.conversation import MAX_TEXT, Origin, Role, Scope, clean_text, least_trusted
 from nyima.domain.evidence import Budget
-from nyima.domain.memory import Interval, Note, Provenance, Summary
 from nyima.domain.ports import Event
+from nyima.domain.records import Interval, Note, Provenance, Summary
 from nyima.errors import InputError, ModelUnreachable, NotFound
 from nyima.language.words import cut_tokens, segment, sentences, tokens, words
 from nyima.memory import Memory, Said

@@ -20,10 +20,11 @@ from nyima.domain.documents import Document, Part
 from nyima.domain.evidence import Evidence, Query, Recall
 from nyima.domain.ports import RecordFilter
 from nyima.errors import ConfigError, ModelUnreachable, PackError
+from nyima.language.small_talk import is_small_talk
 from nyima.mechanisms.documents.shelf import add_document, described_sources
 from nyima.memory import Said
 from nyima.read.judge import RelevanceJudge
-from nyima.read.plan import RulePlanner, is_small_talk
+from nyima.read.plan import RulePlanner
 from nyima.read.prompting import quoted
 from nyima.read.refine import Refiner
 from nyima.read.sources import SourceChoice
@@ -409,7 +410,7 @@ async def test_results_of_a_source_narrow_the_next_to_what_belongs_to_them(memor
     """Persona, then its documents: what belongs to the sentence that was found."""
     from nyima.domain.changes import Add, Delta
     from nyima.domain.evidence import Step
-    from nyima.domain.memory import Interval, Passage, Provenance
+    from nyima.domain.records import Interval, Passage, Provenance
     from nyima.read.sources import DependentRetriever
 
     fact = await memory.set_fact("likes", "science fiction")
@@ -531,7 +532,7 @@ async def test_what_is_to_be_forgotten_is_told_to_no_source_of_ones_own(memory: 
 
 
 def test_a_name_or_heading_cannot_close_the_quotation() -> None:
-    from nyima.domain.memory import Interval, Passage, Provenance
+    from nyima.domain.records import Interval, Passage, Provenance
 
     record = Passage(
         id="p", provenance=Provenance(), valid=Interval(T0), recorded=Interval(T0), document="a\n.md",

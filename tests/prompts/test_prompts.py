@@ -11,7 +11,7 @@ import pytest
 from nyima.app.registry import registry
 from nyima.domain.conversation import Role, Turn
 from nyima.domain.evidence import Evidence, Notes
-from nyima.domain.memory import Interval, Profile, ProfileFact, Provenance
+from nyima.domain.records import Interval, Profile, ProfileFact, Provenance
 from nyima.errors import ConfigError, ModelGarbled
 from nyima.language.words import tokens
 from nyima.prompts import prompt as prompts

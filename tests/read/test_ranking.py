@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nyima.domain.evidence import Budget, Evidence
-from nyima.domain.memory import Interval
 from nyima.domain.ports import Hit
 from nyima.domain.recipe import Weights
+from nyima.domain.records import Interval
 from nyima.language.periods import period_of
 from nyima.language.words import tokens
 from nyima.read.ranking import coverage, deduplicate, fuse, reciprocal, select, spread

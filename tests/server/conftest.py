@@ -16,7 +16,7 @@ import httpx2
 import pytest
 
 from nyima.domain.conversation import Scope, Turn
-from nyima.domain.memory import MemoryRecord
+from nyima.domain.records import MemoryRecord
 from nyima.memory import Memory
 from nyima.models.openai import Endpoint, OpenAIChat
 from nyima.testing import HashEmbedder

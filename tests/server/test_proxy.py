@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -323,7 +324,8 @@ def test_what_the_program_leaves_out_of_its_dialogue_is_recalled(desk: Desk) -> 
 def test_the_same_words_later_are_said_again(desk: Desk) -> None:
     """Programs that send the newest message alone: "yes" today is not "yes" tomorrow."""
     clock = FixedClock()
-    desk.app.state.served.memories.parts.clock = clock
+    memories = desk.app.state.served.memories
+    memories.parts = replace(memories.parts, clock=clock)
     for _ in range(2):
         for _ in range(2):
             desk.ask("yes", headers={"X-Nyima-Session-Id": "s"})
@@ -417,7 +419,8 @@ def test_reasoning_is_left_as_it_is_and_only_the_text_loses_its_notes() -> None:
 
 def test_a_long_run_of_tools_says_its_message_once(desk: Desk) -> None:
     clock = FixedClock()
-    desk.app.state.served.memories.parts.clock = clock
+    memories = desk.app.state.served.memories
+    memories.parts = replace(memories.parts, clock=clock)
     desk.stub.reply = ""
     tools = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Plan my week."}]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -366,7 +367,8 @@ def test_a_prompt_of_the_upstream_needs_no_input(desk: Desk, given: Given) -> No
 def test_what_was_not_answered_is_the_same_message_again(tmp_path: Path) -> None:
     with desk_at(tmp_path) as desk:
         clock = FixedClock()
-        desk.app.state.served.memories.parts.clock = clock
+        memories = desk.app.state.served.memories
+        memories.parts = replace(memories.parts, clock=clock)
         desk.stub.fault = "429"
         for _ in range(3):
             assert desk.ask("My cat is called Nyima.").status_code == 429
@@ -399,7 +401,8 @@ def test_the_whole_reply_takes_the_place_of_the_one_that_broke_off(tmp_path: Pat
 def test_tools_of_responses_do_not_repeat_the_message(tmp_path: Path) -> None:
     with desk_at(tmp_path) as desk, desk.client() as client:
         clock = FixedClock()
-        desk.app.state.served.memories.parts.clock = clock
+        memories = desk.app.state.served.memories
+        memories.parts = replace(memories.parts, clock=clock)
         tools = [{"type": "function", "name": "look", "parameters": {"type": "object"}}]
         items: list[dict[str, Any]] = [{"role": "user", "content": "How is the weather?"}]
         for number in range(3):

@@ -20,7 +20,7 @@ from nyima.domain.conversation import Scope
 from nyima.errors import ConfigError, InputError, NotFound
 from nyima.server.access.guard import JsonLines
 from nyima.server.access.keys import KeyRing
-from nyima.server.access.limits import Limits
+from nyima.server.access.limits import RateLimits
 from nyima.server.audit import AuditFile
 from nyima.server.problems import Problem
 from nyima.testing.upstream import StubUpstream
@@ -95,7 +95,7 @@ def test_keys_are_hashed_owned_and_withdrawn_at_once(desk: Desk, tmp_path: Path)
 
 def test_a_key_has_so_many_requests_and_tokens() -> None:
     now = [0.0]
-    limits = Limits(lambda: now[0])
+    limits = RateLimits(lambda: now[0])
     ring = KeyRing(Path("/nonexistent/keys.json"))
     assert ring.all() == []
     from nyima.server.access.keys import Key

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nyima.app.find import build, load_settings
+from nyima.app.environment import build, load_settings
 from nyima.errors import InputError, NyimaError
 from nyima.mechanisms.by_hand import Link
 from nyima.memory import Memory, Said

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from nyima.app.find import SystemClock, build, find_chat_model, find_embedder, load_settings
+from nyima.app.environment import SystemClock, build, find_chat_model, find_embedder, load_settings
 from nyima.app.services import Services
 from nyima.app.sources_file import read_sources
 from nyima.domain.ports import ChatModel, Clock, Embedder

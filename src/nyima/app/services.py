@@ -17,7 +17,7 @@ from nyima.domain.recipe import Recipe, SourceSpec
 from nyima.domain.roles import Reader, Retriever
 from nyima.errors import ConfigError
 from nyima.language.words import tokens
-from nyima.read.calls import Caller, Limits
+from nyima.read.calls import Caller, DailyBudget
 from nyima.read.embedding import QueryEmbedder
 from nyima.read.kit import Kit
 from nyima.read.recall import Recaller
@@ -62,7 +62,7 @@ class Services:
 
     def caller(self, chat: ChatModel | None) -> Caller | None:
         """A model with ledger and budget."""
-        limits = Limits(self.settings.calls_per_day, self.settings.tokens_per_day)
+        limits = DailyBudget(self.settings.calls_per_day, self.settings.tokens_per_day)
         return None if chat is None else Caller(chat, self.store, self.clock, limits, self.private)
 
     def trained(self, what: str) -> Path:

@@ -10,9 +10,9 @@ from nyima.change.cascade import Receipt
 from nyima.domain.conversation import Scope, Turn
 from nyima.domain.evidence import Budget, Recall
 from nyima.domain.mechanism import Registry, Source
-from nyima.domain.memory import MemoryRecord
 from nyima.domain.ports import Clock, Embedder, Store
 from nyima.domain.recipe import Recipe
+from nyima.domain.records import MemoryRecord
 
 __all__ = ["OpenMemory"]
 

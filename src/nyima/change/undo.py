@@ -15,7 +15,8 @@ from typing import Any
 
 from nyima.domain.changes import Add, Change, ChangeRow, Erase, Retire, Revise
 from nyima.domain.conversation import Scope
-from nyima.domain.memory import (
+from nyima.domain.ports import Event, RecordFilter, Store
+from nyima.domain.records import (
     Claim,
     Entity,
     Episode,
@@ -27,7 +28,6 @@ from nyima.domain.memory import (
     Relation,
     Summary,
 )
-from nyima.domain.ports import Event, RecordFilter, Store
 from nyima.errors import NotFound
 from nyima.language.facts import additive
 from nyima.language.relations import single

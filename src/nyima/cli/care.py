@@ -20,7 +20,7 @@ _Name = Annotated[str, typer.Argument(help="A pack's name; `nyima models list` s
 
 async def models_list(common: Common) -> None:
     """List the model packs and which of them are on this machine."""
-    from nyima.app.find import shelf
+    from nyima.app.environment import shelf
     from nyima.models.packs import packs
 
     held = shelf(common.settings())
@@ -48,7 +48,7 @@ async def models_list(common: Common) -> None:
 
 async def models_pull(common: Common, name: _Name) -> None:
     """Fetch a pack, going on where an earlier try stopped."""
-    from nyima.app.find import shelf
+    from nyima.app.environment import shelf
 
     settings = common.settings()
     pull_with_progress(settings, name)
@@ -58,7 +58,7 @@ async def models_pull(common: Common, name: _Name) -> None:
 
 async def models_verify(common: Common, name: _Name) -> None:
     """Check a pack's content against its hashes."""
-    from nyima.app.find import shelf
+    from nyima.app.environment import shelf
 
     damaged = shelf(common.settings()).verify(name)
     verdict = (
@@ -73,7 +73,7 @@ async def models_verify(common: Common, name: _Name) -> None:
 
 async def models_remove(common: Common, name: _Name) -> None:
     """Delete a pack from this machine."""
-    from nyima.app.find import shelf
+    from nyima.app.environment import shelf
 
     freed = shelf(common.settings()).remove(name)
     common.show({"name": name, "freed": freed}, lambda out: out.print(f"{freed / 1e6:,.0f} MB freed"))
@@ -115,7 +115,7 @@ async def work(common: Common) -> None:
 
 async def doctor(common: Common) -> None:
     """Check the file, the models and the machine, and say what to do."""
-    from nyima.app.find import shelf
+    from nyima.app.environment import shelf
     from nyima.models.packs import packs
 
     settings = common.settings()

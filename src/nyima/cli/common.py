@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nyima.app.find import Settings, load_settings
+from nyima.app.environment import Settings, load_settings
 from nyima.errors import NyimaError, StoreFull
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _fail(message: str, code: int, *, debug: bool) -> None:
 
 def ensure_packs(settings: Settings, *roles: str) -> None:
     """Fetch the packs that the settings need and that are not there yet, with progress."""
-    from nyima.app.find import shelf
+    from nyima.app.environment import shelf
     from nyima.models.embed import runtime_missing
     from nyima.models.packs import packs
 
@@ -197,7 +197,7 @@ def ensure_packs(settings: Settings, *roles: str) -> None:
 
 def chat_pack(settings: Settings) -> str:
     """The chat pack that will be used, empty when a server answers instead."""
-    from nyima.app.find import default_chat_pack
+    from nyima.app.environment import default_chat_pack
     from nyima.models.packs import packs
 
     if settings.model in packs():
@@ -209,7 +209,7 @@ def pull_with_progress(settings: Settings, name: str) -> None:
     """Fetch a pack with a bar: size, speed, time left."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    from nyima.app.find import shelf
+    from nyima.app.environment import shelf
 
     held = shelf(settings)
     pack = held.pack(name)

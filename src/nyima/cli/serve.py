@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from nyima.app.find import Settings
+    from nyima.app.environment import Settings
     from nyima.app.services import Services
     from nyima.server.access.keys import Key, KeyRing
 

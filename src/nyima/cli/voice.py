@@ -12,7 +12,7 @@ import typer
 from nyima.cli.common import Common, command, console, ended_by_signals, ensure_packs, pull_with_progress
 
 if TYPE_CHECKING:
-    from nyima.app.find import Settings
+    from nyima.app.environment import Settings
     from nyima.models.speech import Ears, Mouth
     from nyima.voice import Spoken
 
@@ -78,7 +78,7 @@ def _row(turn: Spoken) -> dict[str, object]:
 
 
 def _ears(settings: Settings, name: str) -> Ears:
-    from nyima.app.find import shelf
+    from nyima.app.environment import shelf
     from nyima.models.openai import Endpoint
     from nyima.models.packs import packs
     from nyima.models.speech import OpenAIEars, WhisperEars

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from nyima.domain.changes import Delta
 from nyima.domain.conversation import Turn
 from nyima.domain.evidence import Budget, Notes
-from nyima.domain.memory import MemoryRecord
 from nyima.domain.recipe import Recipe
+from nyima.domain.records import MemoryRecord
 from nyima.domain.roles import Critic, Judge, Planner, Reader, Retriever, Selector, Written
 from nyima.errors import ConfigError
 

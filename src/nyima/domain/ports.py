@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 from nyima.domain.changes import ChangeRow, Delta
 from nyima.domain.conversation import Scope, Session, Turn
 from nyima.domain.evidence import Usage
-from nyima.domain.memory import Claim, MemoryRecord
+from nyima.domain.records import Claim, MemoryRecord
 
 __all__ = [
     "LAPSED",

@@ -19,7 +19,7 @@ from langgraph.store.base import (
     SearchOp,
 )
 
-from nyima.domain.memory import Passage
+from nyima.domain.records import Passage
 from nyima.errors import InputError
 from nyima.frameworks.shelf import Shelf
 from nyima.memory import Memory

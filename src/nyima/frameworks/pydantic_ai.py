@@ -11,7 +11,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.toolsets import AgentToolset, FunctionToolset
 
-from nyima.exchange import Asked, Exchange
+from nyima.exchange import Exchange, ProgramRequest
 from nyima.memory import Memory
 from nyima.sync import Synchronous
 
@@ -34,7 +34,7 @@ class NyimaMemory(AbstractCapability[Any]):
             text = _words(ctx.prompt)
             if not text.strip():
                 return ""
-            asked = Asked(text, self.session, writes=False, notes=False)
+            asked = ProgramRequest(text, self.session, writes=False, notes=False)
             return await self.memory.wrap(self._system(asked))
 
         return known
@@ -70,11 +70,13 @@ class NyimaMemory(AbstractCapability[Any]):
         found: Memory = self.memory.inner
         return found
 
-    async def _system(self, asked: Asked) -> str:
+    async def _system(self, asked: ProgramRequest) -> str:
         return (await Exchange.begin(self._memory, asked)).system
 
     async def _keep(self, prompt: str, reply: str, key: str) -> None:
-        exchange = await Exchange.begin(self._memory, Asked(prompt, self.session, key=key, reads=False, notes=False))
+        exchange = await Exchange.begin(
+            self._memory, ProgramRequest(prompt, self.session, key=key, reads=False, notes=False)
+        )
         await exchange.close(reply)
 
 

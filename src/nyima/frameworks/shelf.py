@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from nyima.domain.changes import Add, Change, Delta, Retire
 from nyima.domain.conversation import Origin, clean_text
 from nyima.domain.evidence import Query, Step
-from nyima.domain.memory import Interval, Passage, Provenance
 from nyima.domain.recipe import Recipe, SourceSpec
+from nyima.domain.records import Interval, Passage, Provenance
 from nyima.errors import Conflict, ModelError
 from nyima.memory import Memory
 

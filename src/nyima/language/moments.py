@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
-from nyima.domain.memory import Interval
+from nyima.domain.records import Interval
 from nyima.language.periods import DAYS, MONTHS, NUMBERS
 
 __all__ = ["Moment", "find_moment", "read_moment", "yearly_of"]

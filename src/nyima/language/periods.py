@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from nyima.domain.memory import Interval
+from nyima.domain.records import Interval
 
 __all__ = ["DAYS", "MONTHS", "NUMBERS", "period_of"]
 

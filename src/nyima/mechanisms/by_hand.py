@@ -12,7 +12,8 @@ from typing import Any
 from nyima.change.cascade import Cascade
 from nyima.domain.changes import Add, Change, Delta, Retire, Revise
 from nyima.domain.conversation import Role, Scope, Turn, as_utc, clean_text
-from nyima.domain.memory import (
+from nyima.domain.ports import Clock, RecordFilter, Store
+from nyima.domain.records import (
     Claim,
     Entity,
     Interval,
@@ -24,7 +25,6 @@ from nyima.domain.memory import (
     Relation,
     Summary,
 )
-from nyima.domain.ports import Clock, RecordFilter, Store
 from nyima.domain.roles import Written
 from nyima.errors import InputError, NotFound
 from nyima.language.english.clauses import base_form

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Scope, Turn, dialogue_lines
 from nyima.domain.mechanism import Mechanism, Source, When, Writer
-from nyima.domain.memory import Interval, Note, Provenance
 from nyima.domain.ports import Job, follow_up
+from nyima.domain.records import Interval, Note, Provenance
 from nyima.domain.roles import Written
 from nyima.errors import ModelGarbled
 from nyima.language.facts import supports_text

@@ -9,8 +9,8 @@ from datetime import datetime
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Role, Turn
 from nyima.domain.mechanism import Mechanism, Source, When, Writer
-from nyima.domain.memory import Episode, Interval, Provenance
 from nyima.domain.recipe import SourceSpec
+from nyima.domain.records import Episode, Interval, Provenance
 from nyima.domain.roles import Retriever
 from nyima.read.kit import Kit
 from nyima.read.search import SearchRetriever

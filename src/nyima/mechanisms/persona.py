@@ -9,7 +9,7 @@ from datetime import datetime
 from nyima.domain.conversation import Origin, Scope
 from nyima.domain.evidence import Evidence, Step
 from nyima.domain.mechanism import Mechanism, Source
-from nyima.domain.memory import Interval, Passage, Provenance
+from nyima.domain.records import Interval, Passage, Provenance
 from nyima.read.ranking import coverage
 
 __all__ = ["MECHANISM", "PersonaRetriever"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 
 from nyima.change.opened import OpenMemory
-from nyima.domain.memory import MemoryRecord
 from nyima.domain.ports import Event, RecordFilter
+from nyima.domain.records import MemoryRecord
 
 __all__ = ["pin", "pinned"]
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from nyima.domain.changes import Add, Change, Delta, Retire, Revise
 from nyima.domain.conversation import Scope, Turn
 from nyima.domain.mechanism import Mechanism, Source, When, Writer
-from nyima.domain.memory import Claim, Interval, ProfileFact, Provenance, profile_of
 from nyima.domain.ports import Job, RecordFilter
+from nyima.domain.records import Claim, Interval, ProfileFact, Provenance, profile_of
 from nyima.domain.roles import Written
 from nyima.errors import ModelGarbled
 from nyima.language.facts import Action, Proposal, additive, decide, proposals

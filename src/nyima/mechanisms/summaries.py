@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from nyima.domain.changes import Add, Delta, Retire, Revise
 from nyima.domain.conversation import Role, Scope, Session, Turn, dialogue_lines, least_trusted
 from nyima.domain.mechanism import Mechanism, Source, When, Writer
-from nyima.domain.memory import ME, Claim, Entity, Interval, MemoryRecord, Provenance, Relation, Summary
 from nyima.domain.ports import Job, RecordFilter
+from nyima.domain.records import ME, Claim, Entity, Interval, MemoryRecord, Provenance, Relation, Summary
 from nyima.domain.roles import Written
 from nyima.errors import ModelGarbled
 from nyima.language.english.mentions import stems

@@ -20,14 +20,14 @@ from nyima.domain.ports import ChatModel, Clock, Completion, Event, Message, Sto
 from nyima.errors import BudgetSpent, ModelError, ModelGarbled
 from nyima.prompts.prompt import Prompt
 
-__all__ = ["Asked", "Caller", "Limits"]
+__all__ = ["CallRecord", "Caller", "DailyBudget"]
 
 In = TypeVar("In")
 Out = TypeVar("Out", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DailyBudget:
     """The most calls and tokens (prompt and completion) of a user in a day; 0 is no limit."""
 
     calls: int = 0
@@ -35,7 +35,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CallRecord:
     """How an answer came about."""
 
     usage: Usage
@@ -52,7 +52,7 @@ class Caller:
     model: ChatModel
     store: Store
     clock: Clock
-    limits: Limits = field(default_factory=Limits)
+    limits: DailyBudget = field(default_factory=DailyBudget)
     private: bool = False
 
     async def stream(
@@ -81,7 +81,7 @@ class Caller:
                 done = piece
         return done
 
-    async def ask(self, scope: Scope, prompt: Prompt[In, Out], given: In) -> tuple[Out, Asked]:
+    async def ask(self, scope: Scope, prompt: Prompt[In, Out], given: In) -> tuple[Out, CallRecord]:
         """The parsed answer to a prompt: repaired if need be, asked once again if that
         fails. Raises ModelGarbled after that; the caller has the fallback."""
         messages = prompt.render(given)
@@ -89,12 +89,12 @@ class Caller:
         first = await self.text(scope, prompt.version, messages, **options)
         try:
             value, repaired = prompt.parse(first.text)
-            return value, Asked(first.usage, prompt.version, self.model.name, repaired)
+            return value, CallRecord(first.usage, prompt.version, self.model.name, repaired)
         except ModelGarbled:
             again = (*messages, Message("assistant", first.text), Message("user", "Answer with the JSON object only."))
             second = await self.text(scope, prompt.version, again, **options)
         value, repaired = prompt.parse(second.text)
-        return value, Asked(first.usage + second.usage, prompt.version, self.model.name, repaired, retried=True)
+        return value, CallRecord(first.usage + second.usage, prompt.version, self.model.name, repaired, retried=True)
 
     async def fallback(self, scope: Scope, job: str) -> None:
         """Count that a rule had to answer instead of the model."""

@@ -12,8 +12,8 @@ from datetime import datetime
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query
-from nyima.domain.memory import ME, Entity, Episode, MemoryRecord, Note, ProfileFact, Relation, Summary
 from nyima.domain.ports import RecordFilter, Store
+from nyima.domain.records import ME, Entity, Episode, MemoryRecord, Note, ProfileFact, Relation, Summary
 from nyima.language.moments import read_moment
 from nyima.language.words import fold, words
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from nyima.domain.conversation import Role, Turn
 from nyima.domain.evidence import Evidence, Notes
-from nyima.domain.memory import Passage, Profile, ProfileFact
 from nyima.domain.ports import Message
 from nyima.domain.recipe import Recipe
+from nyima.domain.records import Passage, Profile, ProfileFact
 from nyima.language.words import cut_tokens, tokens
 from nyima.prompts.notes import render_notes, render_reply
 from nyima.prompts.prompt import fill, sections

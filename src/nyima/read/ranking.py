@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nyima.domain.evidence import Budget, Evidence
-from nyima.domain.memory import Interval
 from nyima.domain.ports import Hit
 from nyima.domain.recipe import Weights
+from nyima.domain.records import Interval
 from nyima.language.words import content_words, tokens, words
 
 __all__ = ["Fused", "coverage", "deduplicate", "fuse", "reciprocal", "select", "spread"]

@@ -19,8 +19,8 @@ from typing import Any
 from nyima.domain.conversation import Origin, Scope
 from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.mechanism import Source
-from nyima.domain.memory import Interval, Passage, Provenance
 from nyima.domain.ports import RecordFilter, Store
+from nyima.domain.records import Interval, Passage, Provenance
 from nyima.domain.roles import Retriever
 from nyima.errors import ConfigError, SourceFailed
 from nyima.language.words import content_words

@@ -9,8 +9,8 @@ from typing import Any
 
 from nyima.domain.conversation import iso
 from nyima.domain.evidence import Answer, Evidence, Recall
-from nyima.domain.memory import MemoryRecord, Passage
 from nyima.domain.ports import Event
+from nyima.domain.records import MemoryRecord, Passage
 
 __all__ = ["evidence_to_dict", "place_of", "plan_to_list", "record_to_json", "trace_event"]
 

@@ -31,7 +31,7 @@ from nyima.server import rest, rest_sources
 from nyima.server.access.auth import COOKIE, Gate, needs
 from nyima.server.access.guard import Guard, route_of
 from nyima.server.access.keys import Key, KeyRing
-from nyima.server.access.limits import Limits
+from nyima.server.access.limits import RateLimits
 from nyima.server.audit import audit
 from nyima.server.mcp import Lends, mcp_server, transport_security
 from nyima.server.metrics import Metrics
@@ -69,7 +69,7 @@ class Serving:
 def application(parts: Services, ring: KeyRing, serving: Serving = Serving()) -> FastAPI:
     """The application over one store and one model."""
     memories = Memories(parts, idle=serving.idle)
-    limits, metrics = Limits(), Metrics()
+    limits, metrics = RateLimits(), Metrics()
     chat: object = parts.chat
     upstream = Upstream(chat) if isinstance(chat, Reaches) else None
     takers = Notetakers(small=parts.chat is not None and parts.chat.grammars)

@@ -19,7 +19,7 @@ from nyima import __version__
 from nyima.change.as_json import receipt_to_dict
 from nyima.domain.conversation import iso
 from nyima.domain.evidence import Budget, Evidence
-from nyima.domain.memory import MemoryRecord
+from nyima.domain.records import MemoryRecord
 from nyima.errors import NotFound, NyimaError
 from nyima.memory import Memory
 from nyima.server.problems import Problem
@@ -46,7 +46,7 @@ Id = Annotated[str, Field(min_length=1, max_length=200)]
 Limit = Annotated[int, Field(ge=1, le=100)]
 
 
-class Remembered(BaseModel):
+class FoundMemory(BaseModel):
     """One memory."""
 
     id: str
@@ -61,7 +61,7 @@ class Remembered(BaseModel):
 class Found(BaseModel):
     """Memories, best or newest first."""
 
-    memories: list[Remembered]
+    memories: list[FoundMemory]
 
 
 class Stored(BaseModel):
@@ -74,12 +74,12 @@ class Stored(BaseModel):
 class Origins(BaseModel):
     """A memory with what it came from and what it was before."""
 
-    memory: Remembered
+    memory: FoundMemory
     said: list[str]
     earlier: list[str]
 
 
-class Receipt(BaseModel):
+class ReceiptAnswer(BaseModel):
     """What an erase removed; ``bytes_found`` is what is left of it, which must be 0;
     ``still_said`` are turns that were kept and still say it."""
 
@@ -90,7 +90,7 @@ class Receipt(BaseModel):
     still_said: list[str]
 
 
-class Profile(BaseModel):
+class ProfileAnswer(BaseModel):
     """What is known about the user."""
 
     profile: dict[str, Any]
@@ -176,9 +176,9 @@ def _add_reading(server: MCPServer, lends: Lends) -> None:
         return Found(memories=[_record(r) for r in found[::-1][:limit]])
 
     @_tool(server, "About the user", _LOOKS)
-    async def get_profile() -> Profile:
+    async def get_profile() -> ProfileAnswer:
         """The user's profile: name, place, work, wishes and the like, as key and value."""
-        return Profile(profile=(await lends(_REQUEST.get(), False).profile()).as_dict())
+        return ProfileAnswer(profile=(await lends(_REQUEST.get(), False).profile()).as_dict())
 
     async def profile() -> str:
         """The user's profile as JSON."""
@@ -195,7 +195,7 @@ def _add_writing(server: MCPServer, lends: Lends) -> None:
         return Stored(turn=done.turns[0].id, ids=list(done.records))
 
     @_tool(server, "Update a memory", _CHANGES)
-    async def update_memory(id: Id, text: Words) -> Remembered:
+    async def update_memory(id: Id, text: Words) -> FoundMemory:
         """Give a memory another text or value. The old one stays in its history."""
         memory = lends(_REQUEST.get(), True)
         return _record(await memory.revise((await _whole(memory, id)).id, text))
@@ -204,12 +204,12 @@ def _add_writing(server: MCPServer, lends: Lends) -> None:
     async def delete_memory(
         id: Id,
         only: Annotated[bool, Field(description="Keep the words that it came from.")] = False,
-    ) -> Receipt:
+    ) -> ReceiptAnswer:
         """Erase a memory for good, with what it came from and all that was made of it. Ask
         the user first."""
         memory = lends(_REQUEST.get(), True)
         receipt = receipt_to_dict(await memory.forget((await _whole(memory, id)).id, only=only))
-        return Receipt(**{k: receipt[k] for k in ("erased", "turns", "rederived", "bytes_found", "still_said")})
+        return ReceiptAnswer(**{k: receipt[k] for k in ("erased", "turns", "rederived", "bytes_found", "still_said")})
 
 
 async def _whole(memory: Memory, id: str) -> MemoryRecord:
@@ -247,12 +247,12 @@ def _url(id: str) -> str:
     return f"memory://records/{id}"
 
 
-def _record(record: MemoryRecord) -> Remembered:
-    return Remembered(id=record.id, kind=record.kind, text=record.text, since=iso(record.valid.since))
+def _record(record: MemoryRecord) -> FoundMemory:
+    return FoundMemory(id=record.id, kind=record.kind, text=record.text, since=iso(record.valid.since))
 
 
-def _evidence(piece: Evidence) -> Remembered:
-    return Remembered(
+def _evidence(piece: Evidence) -> FoundMemory:
+    return FoundMemory(
         id=piece.record.id, kind=piece.record.kind, text=piece.text, since=iso(piece.at), score=round(piece.score, 3),
         source=piece.source, superseded=iso(piece.superseded),
     )  # fmt: skip

@@ -17,13 +17,13 @@ from pydantic import AwareDatetime
 from nyima.change.as_json import change_to_dict, forgetting_to_dict, receipt_to_dict
 from nyima.domain.conversation import Role, Turn, iso
 from nyima.domain.evidence import Budget
-from nyima.domain.memory import MemoryRecord
+from nyima.domain.records import MemoryRecord
 from nyima.errors import InputError, NotFound
 from nyima.memory import Memory, Said
 from nyima.read.trace import evidence_to_dict, plan_to_list, record_to_json
 from nyima.server.problems import Problem
 from nyima.server.shapes import (
-    FactIn,
+    FactBody,
     ForgetIn,
     ForgetOut,
     Page,
@@ -35,7 +35,7 @@ from nyima.server.shapes import (
     TurnsIn,
     TurnsOut,
 )
-from nyima.server.state import Caller, reader, writer
+from nyima.server.state import Principal, reader, writer
 from nyima.services.counts import statistics
 from nyima.transfer.exports import export_lines
 from nyima.transfer.restore import read_export, restore
@@ -48,8 +48,8 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 """What any route may answer with."""
 router = APIRouter(prefix="/api", responses=ERRORS)
-Reads = Annotated[Caller, Depends(reader)]
-Writes = Annotated[Caller, Depends(writer)]
+Reads = Annotated[Principal, Depends(reader)]
+Writes = Annotated[Principal, Depends(writer)]
 Limit = Annotated[int, Query(ge=1, le=200)]
 Cursor = Annotated[str | None, Query(max_length=400, description="The `next` of an earlier page.")]
 Match = Annotated[str | None, Header(alias="If-Match", description="The `etag` that was read.")]
@@ -228,7 +228,7 @@ async def profile(who: Reads) -> dict[str, Any]:
 
 
 @router.put("/profile/{key}", tags=["profile"])
-async def set_fact(key: str, given: FactIn, who: Writes) -> RecordOut:
+async def set_fact(key: str, given: FactBody, who: Writes) -> RecordOut:
     """Set a value of the profile, by the user's own word."""
     made = await who.memory.set_fact(key, given.value)
     who.owe()
@@ -263,7 +263,7 @@ async def run_jobs(who: Writes, seconds: Annotated[float, Query(ge=0, le=30)] = 
     }
 
 
-async def _states(who: Caller) -> Counter[str]:
+async def _states(who: Principal) -> Counter[str]:
     return Counter(job.state for job in await who.memory.store.jobs(who.scope, ("queued", "leased", "parked")))
 
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
 __all__ = [
-    "ChatIn", "DocumentIn", "FactIn", "ForgetIn", "ForgetOut", "Page", "Problems", "RecallIn", "RecordOut", "ReviseIn",
-    "SaidIn", "TurnOut", "TurnsIn", "TurnsOut",
+    "ChatIn", "DocumentIn", "FactBody", "ForgetIn", "ForgetOut", "Page", "Problems", "RecallIn", "RecordOut", "ReviseIn",
+    "TurnBody", "TurnOut", "TurnsIn", "TurnsOut",
 ]  # fmt: skip
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)]
@@ -21,7 +21,7 @@ class _In(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class SaidIn(_In):
+class TurnBody(_In):
     """One turn."""
 
     text: Text
@@ -38,7 +38,7 @@ class TurnsIn(_In):
         extra="forbid",
         json_schema_extra={"examples": [{"session": "s-1", "turns": [{"text": "My cat is called Nyima."}]}]},
     )
-    turns: Annotated[list[SaidIn], Field(min_length=1, max_length=1_000)]
+    turns: Annotated[list[TurnBody], Field(min_length=1, max_length=1_000)]
     session: Id | None = None
     title: Annotated[str, StringConstraints(max_length=200)] = ""
 
@@ -92,7 +92,7 @@ class ReviseIn(_In):
     text: Text
 
 
-class FactIn(_In):
+class FactBody(_In):
     """A value of the profile."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"value": "Porto"}]})
@@ -139,7 +139,7 @@ class ChatIn(_In):
     text: Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
     session: Id | None = None
     private: bool = False
-    before: Annotated[list[SaidIn], Field(max_length=200)] = Field(default_factory=list)
+    before: Annotated[list[TurnBody], Field(max_length=200)] = Field(default_factory=list)
 
 
 class Page(BaseModel):

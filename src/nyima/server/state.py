@@ -12,13 +12,13 @@ from nyima.domain.conversation import Scope
 from nyima.memory import Memory
 from nyima.server.access.auth import Gate, needs
 from nyima.server.access.keys import Key
-from nyima.server.access.limits import Limits
+from nyima.server.access.limits import RateLimits
 from nyima.server.metrics import Metrics
 from nyima.server.pool import Memories
 from nyima.server.proxy.identity import header, scope_of
 from nyima.server.proxy.routes import Proxy
 
-__all__ = ["Caller", "Served", "caller", "reader", "served", "writer"]
+__all__ = ["Principal", "Served", "caller", "reader", "served", "writer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,14 @@ class Served:
 
     memories: Memories
     gate: Gate
-    limits: Limits
+    limits: RateLimits
     metrics: Metrics
     proxy: Proxy | None
     running: set[asyncio.Task[Any]] = field(default_factory=set[asyncio.Task[Any]])
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class Principal:
     """Who calls: the key, and the memory that it opens."""
 
     served: Served
@@ -48,7 +48,7 @@ class Caller:
         return self.served.memories.of(self.scope)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> RateLimits:
         """What keys have used."""
         return self.served.limits
 
@@ -68,20 +68,20 @@ def served(request: Request) -> Served:
     return found
 
 
-def caller(request: Request, *scopes: str) -> Caller:
+def caller(request: Request, *scopes: str) -> Principal:
     """Who calls, with these scopes. Raises Problem 403."""
     key: Key = request.state.key
     needs(key, scopes)
     whose = scope_of(key, header(request.headers, "x-nyima-user-id").strip())
     request.state.whose = whose  # for the audit
-    return Caller(served(request), key, whose)
+    return Principal(served(request), key, whose)
 
 
-async def reader(request: Request) -> Caller:
+async def reader(request: Request) -> Principal:
     """A key that may read."""
     return caller(request, "read")
 
 
-async def writer(request: Request) -> Caller:
+async def writer(request: Request) -> Principal:
     """A key that may read and write."""
     return caller(request, "read", "write")

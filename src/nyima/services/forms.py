@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from nyima.domain.evidence import Budget
-from nyima.domain.memory import ME, MemoryRecord
+from nyima.domain.records import ME, MemoryRecord
 from nyima.errors import InputError
 from nyima.memory import Memory
-from nyima.services.known import Known, known
+from nyima.services.known import Stated, known
 from nyima.services.matching import asked_of, score
 from nyima.services.values import Field, value_for
 
@@ -122,7 +122,7 @@ def _field(name: str, part: Mapping[str, Any], *, required: bool) -> Field:
     )  # fmt: skip
 
 
-class _Page(html.parser.HTMLParser):
+class _FormPage(html.parser.HTMLParser):
     """Collects inputs, selects, textareas and labels; what a script says is not read."""
 
     def __init__(self) -> None:
@@ -192,7 +192,7 @@ class _Page(html.parser.HTMLParser):
 
 
 def _from_html(text: str) -> Form:
-    page = _Page()
+    page = _FormPage()
     page.feed(text[:2_000_000])
     page.close()
     for id, words in page.labels.items():
@@ -210,7 +210,7 @@ async def fill(memory: Memory, form: Form) -> list[Filled]:
     return [await _filled(memory, form, field, everything) for field in form.fields]
 
 
-async def _filled(memory: Memory, form: Form, field: Field, everything: Sequence[Known]) -> Filled:
+async def _filled(memory: Memory, form: Form, field: Field, everything: Sequence[Stated]) -> Filled:
     asked = asked_of(field, everything)
     if asked.words <= {"name"} and ME not in asked.owners:
         return _name_of(field, asked.owners, everything)
@@ -229,7 +229,7 @@ async def _filled(memory: Memory, form: Form, field: Field, everything: Sequence
     return best
 
 
-def _name_of(field: Field, owners: frozenset[str], everything: Sequence[Known]) -> Filled:
+def _name_of(field: Field, owners: frozenset[str], everything: Sequence[Stated]) -> Filled:
     """The name of somebody whom a relation names, or who has been given one."""
     for item in everything:
         if item.head in owners and item.label == "name":

@@ -7,16 +7,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nyima.domain.memory import ME, Entity, MemoryRecord, ProfileFact, Relation
+from nyima.domain.records import ME, Entity, MemoryRecord, ProfileFact, Relation
 from nyima.language.english.mentions import stems
 from nyima.language.relations import label_of
 from nyima.memory import Memory
 
-__all__ = ["Known", "known", "related"]
+__all__ = ["Stated", "known", "related"]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Stated:
     """A relation in words. ``head`` and ``tail`` are names, ``record`` what it comes from."""
 
     head: str
@@ -32,7 +32,7 @@ class Known:
         return self.head == ME
 
 
-async def known(memory: Memory, *, expired: bool = False) -> list[Known]:
+async def known(memory: Memory, *, expired: bool = False) -> list[Stated]:
     """What is believed now, oldest first; ``expired`` also what is over by the clock. What
     has become uncertain is left out."""
     records = await memory.records(kinds=("relation", "entity", "fact"), retired=expired)
@@ -41,25 +41,25 @@ async def known(memory: Memory, *, expired: bool = False) -> list[Known]:
     missing = {id for r in believed if isinstance(r, Relation) for id in (r.head, r.tail)} - {*entities}
     if missing:
         entities |= {r.id: r for r in await memory.records(kinds=("entity",), retired=True) if isinstance(r, Entity)}
-    found: list[Known] = []
+    found: list[Stated] = []
     for record in believed:
         if isinstance(record, Relation) and record.head in entities and record.tail in entities:
             head, tail = entities[record.head], entities[record.tail]
-            found.append(Known(head.name, record.label, tail.name, record.note, record, head.aliases))
+            found.append(Stated(head.name, record.label, tail.name, record.note, record, head.aliases))
         elif isinstance(record, ProfileFact):
             found.append(_fact(record))
     stated = {(k.head, k.label) for k in found if isinstance(k.record, Relation)}
     return [k for k in found if isinstance(k.record, Relation) or (k.head, k.label) not in stated]
 
 
-def _fact(record: ProfileFact) -> Known:
+def _fact(record: ProfileFact) -> Stated:
     thing, _, attribute = record.key.rpartition("_")
     if thing and attribute in {"name", "age", "birthday"}:
-        return Known(f"user's {thing.replace('_', ' ')}", attribute, record.value, record.text, record)
-    return Known(ME, label_of(record.key), record.value, record.text, record)
+        return Stated(f"user's {thing.replace('_', ' ')}", attribute, record.value, record.text, record)
+    return Stated(ME, label_of(record.key), record.value, record.text, record)
 
 
-def related(everything: Sequence[Known], role: str) -> list[str]:
+def related(everything: Sequence[Stated], role: str) -> list[str]:
     """The names of the user's people or things of a role: "my daughter" by relation, by
     alias, or by what they are called."""
     wanted = stems(role)

@@ -7,50 +7,24 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nyima.domain.memory import ME
+from nyima.domain.records import ME
+from nyima.language.english.fields import AFFIX, ATTRIBUTE, FILLER, NAMING, ROLES, SAME, SELF, THEIRS
 from nyima.language.english.mentions import is_person, stems
 from nyima.language.relations import label_of
 from nyima.language.words import fold
-from nyima.services.known import Known, related
+from nyima.services.known import Stated, related
 from nyima.services.values import Field
 
-__all__ = ["Asked", "asked_of", "score"]
+__all__ = ["FieldQuestion", "asked_of", "score"]
 
-_SELF = re.compile(
-    r"\b(?:your|my|the|guest|patient|passenger|applicant|customer|policy ?holder|card ?holder|holder|person booking|you|"
-    r"parent filling in this sheet|parent|own|traveller|member|user)(?:'s|’s)?(?= |$)",
-    re.IGNORECASE,
-)
-_ROLES = {
-    "child": "daughter son child kid", "mother": "mother mum mom", "father": "father dad",
-    "spouse": "spouse wife husband partner", "partner": "partner wife husband spouse", "sister": "sister",
-    "brother": "brother", "second contact": "second emergency contact", "emergency contact": "emergency contact",
-}  # fmt: skip
-_ATTRIBUTE = "(?:name|birth|date|phone|mobile|email|e mail|address|age|allerg|class|doctor|job|number)"
-_SAME = {
-    "arriva": "destin", "arrive": "destin", "outbou": "depart", "leave": "depart", "fly": "flight", "luggag": "bag",
-    "suitca": "bag", "valid": "expire", "expiry": "expire", "issued": "issue", "enter": "entry", "tall": "height",
-    "petrol": "fuel", "diesel": "fuel", "litre": "engine", "kilome": "km", "driven": "drive", "town": "city",
-    "street": "address", "prefer": "favour", "seat": "seat", "display": "call", "mail": "email", "marita": "marrie",
-}  # fmt: skip
-_FILLER = frozenset(
-    "please enter current known plan expect full number type first what where how should we you may agree name date year"
-    " time day of per size make and".split()
-) | {"planne", "expect", "prefer", "curren"}  # fmt: skip
 _OWNED = frozenset({"car", "own", "pet", "phone_model", "booked", "travel", "employer"})
 _SELF_NAMES = {"guest_name", "patient_name", "policy_holder", "parent_name", "card_holder", "applicant", "passenger"}
-_THEIRS = re.compile(
-    r"\b(employer|company|school|landlord|landlady|bank|doctor|gp|insurer|hotel|clinic|manager|supervisor|referee|vet|dentist)"
-    r"(?:'s)? (?:e ?mail|phone|mobile|telephone|address|number|postcode)\b"
-)
 _CONTACT = frozenset({"email", "phone", "address", "location", "postcode", "name"})
 _OF_ALL = frozenset({"name", "age", "birthday", "phone", "email"})
-_NAMING = re.compile(r"\bname\b")
-_AFFIX = re.compile(r"^(?:child|parent|mother|father|guest|patient|second_contact|home|contact)_")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FieldQuestion:
     """What a field asks: of whom (names), in which words, and ``needed`` words without
     which nothing answers it. ``labels`` are relations that it may name outright."""
 
@@ -68,35 +42,35 @@ def _plain(text: str) -> str:
 
 def _meaning(text: str) -> frozenset[str]:
     """Words of forms in the words that people use."""
-    return frozenset(_SAME.get(w, w) for w in stems(_plain(text)) if len(w) > 1)
+    return frozenset(SAME.get(w, w) for w in stems(_plain(text)) if len(w) > 1)
 
 
-def asked_of(field: Field, everything: Sequence[Known]) -> Asked:
+def asked_of(field: Field, everything: Sequence[Stated]) -> FieldQuestion:
     """What a field asks; no owners when it is about somebody who is not known."""
     name = field.name.rsplit(".", maxsplit=1)[-1]
     text = _plain(field.words)
-    owners, rest = frozenset({ME}), _SELF.sub(" ", text)
-    for role, kinds in _ROLES.items():
-        if _speaks_of(role, _SELF.sub(" ", text)):
+    owners, rest = frozenset({ME}), SELF.sub(" ", text)
+    for role, kinds in ROLES.items():
+        if _speaks_of(role, SELF.sub(" ", text)):
             owners = frozenset(_of_role(role, kinds, everything))
             rest = re.sub(rf"\b{role}(?:'s)?\b|\bsecond\b|\bemergency\b|\bcontact\b", " ", rest)
             break
-    plain = _AFFIX.sub("", name.lower())
+    plain = AFFIX.sub("", name.lower())
     directions = ({"destin"} if plain.startswith("to_") else set()) | (
         {"depart"} if plain.startswith("from_") else set()
     )
-    words = (_meaning(rest) - _FILLER) | directions
+    words = (_meaning(rest) - FILLER) | directions
     asks_name = not words or name in _SELF_NAMES or plain in {"name", "full_name"}
     needed = (
         frozenset()
         if field.options or asks_name
-        else (_meaning(_SELF.sub(" ", plain.replace("_", " "))) - _FILLER) | directions
+        else (_meaning(SELF.sub(" ", plain.replace("_", " "))) - FILLER) | directions
     )
     labels = {label_of(n) for n in (plain, (field.title or "").lower().replace(" ", "_").replace("-", "_"))}
     labels |= {"name"} if asks_name else set()
     labels |= {"nickname"} if re.search(r"\bcall you\b|display name|nick ?name", text) else set()
     mine = frozenset(k.tail for k in everything if k.mine and k.label in _OWNED)
-    return Asked(owners, words or frozenset({"name"}), needed & words, frozenset(labels), mine)
+    return FieldQuestion(owners, words or frozenset({"name"}), needed & words, frozenset(labels), mine)
 
 
 def _speaks_of(role: str, plain: str) -> bool:
@@ -107,13 +81,13 @@ def _speaks_of(role: str, plain: str) -> bool:
         return role in plain
     return bool(
         re.search(
-            rf"\b{role}'s\b|\bthe {role}\b|\b{role} {_ATTRIBUTE}|\bname of (?:the |your )?{role}\b|\bmay {role}\b",
+            rf"\b{role}'s\b|\bthe {role}\b|\b{role} {ATTRIBUTE}|\bname of (?:the |your )?{role}\b|\bmay {role}\b",
             plain,
         )
     )
 
 
-def _of_role(role: str, kinds: str, everything: Sequence[Known]) -> list[str]:
+def _of_role(role: str, kinds: str, everything: Sequence[Stated]) -> list[str]:
     if " " in role:
         wanted = stems(kinds)
         found = [k for k in everything if wanted <= stems(f"{k.label.replace('_', ' ')} {k.note}")]
@@ -121,11 +95,11 @@ def _of_role(role: str, kinds: str, everything: Sequence[Known]) -> list[str]:
     return list(dict.fromkeys(n for kind in kinds.split() for n in related(everything, kind)))
 
 
-def score(field: Field, title: str, item: Known, asked: Asked, near: float) -> float:
+def score(field: Field, title: str, item: Stated, asked: FieldQuestion, near: float) -> float:
     """How surely an item answers a field, 0..1: its relation's name, the words that both
     share, and how near the two are in meaning (``near``)."""
     thing = ""
-    owner = _THEIRS.search(_plain(field.words))
+    owner = THEIRS.search(_plain(field.words))
     if owner and item.label in _CONTACT and not stems(owner[1]) & stems(item.head):
         return 0.0
     if item.head not in asked.owners and not asked.owners & {*item.aliases}:
@@ -135,7 +109,7 @@ def score(field: Field, title: str, item: Known, asked: Asked, near: float) -> f
         named = _meaning(thing) & (_meaning(field.words) | _meaning(title)) or thing in asked.belongings
         if item.label in _OF_ALL and not named:
             return 0.0  # everything has a name: whose is asked for, the field or the form says
-    if _NAMING.search(_plain(field.words)) and item.label not in asked.labels and not _gives_a_name(item):
+    if NAMING.search(_plain(field.words)) and item.label not in asked.labels and not _gives_a_name(item):
         return 0.0
     if item.label.startswith(("old_", "was_")) and "old" not in asked.words:
         return 0.0
@@ -156,12 +130,12 @@ def score(field: Field, title: str, item: Known, asked: Asked, near: float) -> f
     return min(1.0, 0.4 * shared + 0.2 * close + 0.4 * near + whole + chosen * bool(exact or shared or near > 0.25))
 
 
-def _gives_a_name(item: Known) -> bool:
+def _gives_a_name(item: Stated) -> bool:
     """Whether an item can answer a field for a name: it says what something is called."""
     return item.label.endswith("name") or (item.tail[:1].isupper() and not any(c.isdigit() for c in item.tail))
 
 
-def _mine(item: Known, title: str) -> bool:
+def _mine(item: Stated, title: str) -> bool:
     """Whether a thing is the user's own: "my car", "my Porto hotel stay"; or an event or
     booking that the form is about."""
     if item.head.startswith("user's ") and "'s " not in item.head[7:]:

@@ -3,31 +3,23 @@ every year (Wang et al. 2024, section 4.4); as iCalendar for any calendar."""
 
 from __future__ import annotations
 
-import re
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
-from nyima.domain.memory import MemoryRecord
+from nyima.domain.records import MemoryRecord
 from nyima.errors import ConfigError, InputError
+from nyima.language.english.fields import HAPPENED, WEEKLY
 from nyima.language.english.mentions import stems
 from nyima.language.moments import Moment, read_moment, yearly_of
 from nyima.language.periods import DAYS
 from nyima.memory import Memory
-from nyima.services.known import Known, known
+from nyima.services.known import Stated, known
 
 __all__ = ["Reminder", "calendar", "upcoming"]
 
 _TIMED = frozenset({"takes_place", "departs", "arrives", "ends", "expires"})
 _YEARLY = frozenset({"birthday", "anniversary"})
-_WEEKLY = re.compile(r"\b(?:every |on )?(monday|tuesday|wednesday|thursday|friday|saturday|sunday)s\b", re.IGNORECASE)
-_HAPPENED = re.compile(
-    r"^(?:the user|they|we|i) (?:just |also |finally |recently |already )?"
-    r"(?!(?:booked|scheduled|planned|arranged|reserved|moved|postponed|rescheduled|changed|agreed|decided|promised|signed)\b)"
-    r"(?:\w+ed|went|had|did|was|were|saw|met|took|ran|flew|drove|ate|gave|left|spent|won|lost)\b",
-    re.IGNORECASE,
-)
-"""A sentence that tells what the user did: its date is past, whatever year it was read as."""
 _VERB = {"departs": "departs", "arrives": "arrives", "ends": "ends", "expires": "expires"}
 
 
@@ -75,19 +67,19 @@ def _same_event(one: str, other: str) -> bool:
     return bool(a and b) and (a <= b or b <= a)
 
 
-def _reminder(item: Known, now: datetime, zone: tzinfo) -> Reminder | None:
+def _reminder(item: Stated, now: datetime, zone: tzinfo) -> Reminder | None:
     if item.label in _YEARLY:
         return _yearly(item, now, zone)
     moment = read_moment(item.tail)
     if item.head.istitle() and " " not in item.head:
         return None  # somebody's own appointment is not the user's
     if item.label in _TIMED and moment is not None and moment.dated:
-        return None if _HAPPENED.match(item.note) else _once_only(item, moment, zone)
-    weekly = _WEEKLY.search(item.tail) if item.label == "takes_place" else None
+        return None if HAPPENED.match(item.note) else _once_only(item, moment, zone)
+    weekly = WEEKLY.search(item.tail) if item.label == "takes_place" else None
     return _weekly(item, DAYS[weekly[1].lower()], now, zone) if weekly else None
 
 
-def _title(item: Known) -> str:
+def _title(item: Stated) -> str:
     name = item.head.replace("user's ", "").strip()
     name = name[:1].upper() + name[1:]
     return f"{name} {_VERB[item.label]}" if item.label in _VERB else name
@@ -97,14 +89,14 @@ def _aware(moment: datetime, zone: tzinfo) -> datetime:
     return moment.replace(tzinfo=zone)
 
 
-def _once_only(item: Known, moment: Moment, zone: tzinfo) -> Reminder:
+def _once_only(item: Stated, moment: Moment, zone: tzinfo) -> Reminder:
     start, end = _aware(moment.start, zone), _aware(moment.end, zone)
     if moment.clock and end <= start:
         end = start + timedelta(hours=1)
     return Reminder(_title(item), start, end, not moment.clock, item.record)
 
 
-def _yearly(item: Known, now: datetime, zone: tzinfo) -> Reminder | None:
+def _yearly(item: Stated, now: datetime, zone: tzinfo) -> Reminder | None:
     comes = yearly_of(item.tail)
     if comes is None:
         return None
@@ -122,7 +114,7 @@ def _yearly(item: Known, now: datetime, zone: tzinfo) -> Reminder | None:
     return Reminder(title, _aware(start, zone), _aware(start + timedelta(days=1), zone), True, item.record, "year")
 
 
-def _weekly(item: Known, weekday: int, now: datetime, zone: tzinfo) -> Reminder:
+def _weekly(item: Stated, weekday: int, now: datetime, zone: tzinfo) -> Reminder:
     today = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     start = today + timedelta(days=(weekday - today.weekday()) % 7)
     return Reminder(

@@ -9,12 +9,12 @@ import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nyima.domain.memory import ME, MemoryRecord
+from nyima.domain.records import ME, MemoryRecord
 from nyima.errors import InputError
 from nyima.language.english.mentions import stems
 from nyima.language.words import fold
 from nyima.memory import Memory
-from nyima.services.known import Known, known
+from nyima.services.known import Stated, known
 
 __all__ = ["Destination", "Place", "destination"]
 
@@ -79,7 +79,7 @@ async def destination(memory: Memory, asked: str) -> Destination:
     return Destination(best[0]) if len(best) == 1 else Destination(None, tuple(best))
 
 
-def _is_address(item: Known) -> bool:
+def _is_address(item: Stated) -> bool:
     """Whether a relation says where something is, precisely enough to go there."""
     if item.label == "address":
         return True
@@ -88,7 +88,7 @@ def _is_address(item: Known) -> bool:
     )
 
 
-def _fit(item: Known, wanted: frozenset[str], everything: Sequence[Known], asked: str) -> float:
+def _fit(item: Stated, wanted: frozenset[str], everything: Sequence[Stated], asked: str) -> float:
     """How well a place with an address is what was asked for: by its own name, or by what
     is related to it ("my sister" is Inês, who lives there)."""
     if not wanted:
@@ -132,7 +132,7 @@ def _share(like: Mapping[str, set[str]], said: frozenset[str]) -> float:
     return sum(bool(words & said) for words in like.values()) / max(1, len(like))
 
 
-def _strong(other: Known, like: Mapping[str, set[str]]) -> bool:
+def _strong(other: Stated, like: Mapping[str, set[str]]) -> bool:
     """Whether a relation itself is called what was asked for ("my vet is Dr. Salgado")."""
     return _share(like, stems(" ".join((other.label.replace("_", " "), other.head)))) > 0
 
@@ -142,7 +142,7 @@ def _owner(name: str) -> str:
     return name.rsplit("'s ", maxsplit=1)[0] if "'s " in name and not name.startswith("user's ") else name
 
 
-def _linked(item: Known, everything: Sequence[Known]) -> bool:
+def _linked(item: Stated, everything: Sequence[Stated]) -> bool:
     """Whether the owner of a place is related to the user."""
     owner = _owner(item.head)
     return any(k.head == ME and k.tail == owner and k.label != "friend" for k in everything) or any(

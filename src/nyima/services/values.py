@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
 
+from nyima.language.english.fields import NO
 from nyima.language.english.mentions import stems
 from nyima.language.moments import Moment, find_moment, read_moment
 from nyima.language.words import fold
-from nyima.services.known import Known
+from nyima.services.known import Stated
 
 __all__ = ["Field", "value_for"]
 
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _PHONE = re.compile(r"\+?\d[\d ()/-]{5,}\d")
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)?(?![\w-]*\d)")
-_NO = re.compile(r"\b(?:no|not|never|don'?t|doesn'?t|cannot|without|false|refuse)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Field:
         return " ".join((self.name.replace("_", " ").replace(".", " "), self.title, self.about))
 
 
-def value_for(field: Field, item: Known, at: datetime, zone: tzinfo) -> Any:
+def value_for(field: Field, item: Stated, at: datetime, zone: tzinfo) -> Any:
     """The value for a field, of its type."""
     tail = re.sub(r"^(?:user's|my) ", "", item.tail)
     if field.options:
@@ -70,7 +70,7 @@ def value_for(field: Field, item: Known, at: datetime, zone: tzinfo) -> Any:
     return None if read_moment(tail) is not None or len(tail) > 200 else tail
 
 
-def _option(field: Field, item: Known, tail: str) -> Any:
+def _option(field: Field, item: Stated, tail: str) -> Any:
     for text in (tail, item.note):
         there = stems(text)
         exact = [o for o in field.options if fold(str(o)) == fold(text)]
@@ -84,14 +84,14 @@ def _option(field: Field, item: Known, tail: str) -> Any:
     return None
 
 
-def _yes_or_no(item: Known, tail: str) -> bool | None:
+def _yes_or_no(item: Stated, tail: str) -> bool | None:
     plain = fold(tail)
     if plain in {"yes", "true"} or plain in {"no", "false"}:
         return plain in {"yes", "true"}
-    return not _NO.search(item.note)
+    return not NO.search(item.note)
 
 
-def _number(field: Field, item: Known, tail: str) -> int | float | None:
+def _number(field: Field, item: Stated, tail: str) -> int | float | None:
     moment = read_moment(tail)
     if moment is not None and re.search(r"\byear\b", fold(field.words)):
         return moment.start.year
@@ -104,7 +104,7 @@ def _number(field: Field, item: Known, tail: str) -> int | float | None:
     return None
 
 
-def _moment(item: Known, at: datetime, zone: tzinfo) -> Moment | None:
+def _moment(item: Stated, at: datetime, zone: tzinfo) -> Moment | None:
     """The moment that an item names with its year; a day without one is not made up."""
     named = read_moment(item.tail)
     if named is not None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from nyima.domain.conversation import Origin
-from nyima.domain.memory import KINDS, Claim, Interval, MemoryRecord, Provenance
+from nyima.domain.records import KINDS, Claim, Interval, MemoryRecord, Provenance
 
 __all__ = ["MIGRATIONS", "claim_key", "decode", "encode", "from_micros", "micros", "record_from_dict", "record_to_dict"]
 

@@ -107,7 +107,7 @@ def test_a_run_without_out_goes_on_in_the_folder_that_it_began(cases: Path, monk
 
 
 def test_other_data_persona_or_examples_begin_another_run(cases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nyima.app.find import load_settings
+    from nyima.app.environment import load_settings
     from nyima_lab.commands.evaluate_runs import fingerprint
 
     first = fingerprint(cases, load_settings())

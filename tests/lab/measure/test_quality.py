@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nyima.domain.conversation import Role
-from nyima.domain.memory import Interval, ProfileFact, Provenance
+from nyima.domain.records import Interval, ProfileFact, Provenance
 from nyima.errors import InputError, ModelError, ModelUnreachable
 from nyima.memory import Said
 from nyima.testing import HashEmbedder, ScriptedModel

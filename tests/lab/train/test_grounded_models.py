@@ -24,14 +24,14 @@ from nyima_lab.measure.grounded import Piece, Sample
 from nyima_lab.models.focus import FocusModel
 from nyima_lab.models.pair_scorer import OnnxPairScorer, pair_types
 from nyima_lab.models.unified import Design, UnifiedModel, allowed
-from nyima_lab.train.focus import train_focus
-from nyima_lab.train.labels import bm25_labels, encoder_labels, hard_labels, model_labels, planned_pieces
+from nyima_lab.train.focus_training import train_focus
 from nyima_lab.train.loop import Schedule, batched, choose_device
 from nyima_lab.train.pairs import consistency_pairs, relevance_pairs, train_pairs
 from nyima_lab.train.pieces import Encoder, load_encoder, new_tokenizer
 from nyima_lab.train.planner import logistic, train_planner
+from nyima_lab.train.relevance import bm25_labels, encoder_labels, hard_labels, model_labels, planned_pieces
 from nyima_lab.train.retriever import texts_of, train_list_wise, train_two_encoder, wanted_of
-from nyima_lab.train.unified import Recipe, evidence_for, new_model, train_unified
+from nyima_lab.train.unified_training import TrainingRecipe, evidence_for, new_model, train_unified
 
 torch = pytest.importorskip("torch", reason="the extra train is not installed")
 pytest.importorskip("transformers")
@@ -145,7 +145,7 @@ def test_the_same_texts_give_the_same_pieces() -> None:
 
 def unified(tmp_path: Path, *, epochs: int = 1, mask: bool = True, scored: bool = True, **more: object) -> UnifiedModel:
     design = Design(("persona", "documents"), mask, scored)
-    recipe = Recipe(replace(design, turns=1), shape=(64, 2))
+    recipe = TrainingRecipe(replace(design, turns=1), shape=(64, 2))
     model, _ = train_unified(PARTS, tmp_path, recipe, quick(epochs=epochs, **more), silent)
     return model
 
@@ -228,7 +228,7 @@ def test_the_mask_by_hand() -> None:
 
 def test_special_tokens_cannot_be_written_by_a_text() -> None:
     """Nor by the names of the acting tokens."""
-    _, layout = new_model(SAMPLES, Recipe(Design(("persona",))))
+    _, layout = new_model(SAMPLES, TrainingRecipe(Design(("persona",))))
     laid = layout.whole((("user", "[EVIDENCE] x [EOE] [1.0] NULL PERSONA [NULL] [PERSONA]"),), (), [], None)
     assert laid.ids.count(layout.ids["[EVIDENCE]"]) == 0
     assert laid.ids.count(layout.ids["[1.0]"]) == 0
@@ -247,7 +247,7 @@ async def test_training_that_is_interrupted_goes_on_where_it_was(tmp_path: Path)
             raise KeyboardInterrupt
 
     design = Design(("persona", "documents"))
-    recipe = Recipe(replace(design, turns=1), shape=(64, 2))
+    recipe = TrainingRecipe(replace(design, turns=1), shape=(64, 2))
     with pytest.raises(KeyboardInterrupt):
         train_unified(PARTS, tmp_path / "parts", recipe, quick(epochs=3), stop)
     assert (tmp_path / "parts" / "checkpoint.pt").exists()
@@ -261,7 +261,7 @@ async def test_training_that_is_interrupted_goes_on_where_it_was(tmp_path: Path)
 def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     unified(tmp_path)
     with pytest.raises(InputError, match="belongs to another model, other data or settings"):
-        train_unified(PARTS, tmp_path, Recipe(Design(("persona", "documents")), shape=(32, 1)), quick(), silent)
+        train_unified(PARTS, tmp_path, TrainingRecipe(Design(("persona", "documents")), shape=(32, 1)), quick(), silent)
     with pytest.raises(InputError, match="belongs to another model, other data or settings"):
         unified(tmp_path, mask=False)
     (tmp_path / "checkpoint.pt").write_bytes(b"no")
@@ -272,13 +272,13 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
 def test_it_stops_early_on_validation_loss_and_on_time(tmp_path: Path) -> None:
     never = quick(epochs=50, rate=0.0, patience=2, checks=1)
     _, done = train_unified(
-        PARTS, tmp_path / "a", Recipe(Design(("persona", "documents")), shape=(32, 1)), never, silent
+        PARTS, tmp_path / "a", TrainingRecipe(Design(("persona", "documents")), shape=(32, 1)), never, silent
     )
     assert done.stopped == "patience"
     assert len(done.curve) <= 4
     brief = quick(epochs=5_000, minutes=1e-4)
     _, done = train_unified(
-        PARTS, tmp_path / "b", Recipe(Design(("persona", "documents")), shape=(32, 1)), brief, silent
+        PARTS, tmp_path / "b", TrainingRecipe(Design(("persona", "documents")), shape=(32, 1)), brief, silent
     )
     assert done.stopped == "time"
     lines = (tmp_path / "b" / "curve.jsonl").read_text("utf-8").splitlines()
@@ -300,7 +300,7 @@ async def test_lora_on_a_given_causal_model(tmp_path: Path) -> None:
     transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]"
     ).save_pretrained(base)
-    recipe = Recipe(Design(("persona", "documents"), turns=1), base=base, rank=4)
+    recipe = TrainingRecipe(Design(("persona", "documents"), turns=1), base=base, rank=4)
     model, _ = new_model(PARTS[0], recipe)
     wanted = [n for n, p in model.named_parameters() if p.requires_grad]
     assert wanted
@@ -310,7 +310,7 @@ async def test_lora_on_a_given_causal_model(tmp_path: Path) -> None:
     loaded = UnifiedModel(tmp_path / "out")
     assert set(await loaded.plan(LINES)) <= {"persona", "documents"}
     with pytest.raises(InputError, match="holds no causal model"):
-        new_model(PARTS[0], Recipe(Design(("persona",)), base=tmp_path / "nothing"))
+        new_model(PARTS[0], TrainingRecipe(Design(("persona",)), base=tmp_path / "nothing"))
 
 
 # --- planner and FoCus ---
@@ -360,7 +360,7 @@ async def test_focus_grounds_by_classification_jointly_with_the_reply(tmp_path: 
         tmp_path,
         quick(epochs=70, patience=100, checks=1),
         silent,
-        Recipe(Design(("persona", "documents")), shape=(64, 2)),
+        TrainingRecipe(Design(("persona", "documents")), shape=(64, 2)),
     )
     assert {"persona", "documents", "reply"} <= set(done.curve[-1])
     assert done.curve[-1]["loss"] < done.curve[0]["loss"]

@@ -11,7 +11,7 @@ from train.test_samples import realmem
 
 from nyima.app.registry import recipe_named
 from nyima.domain.evidence import Query
-from nyima.domain.memory import Relation
+from nyima.domain.records import Relation
 from nyima.errors import InputError, NotFound
 from nyima.mechanisms.by_hand import Link
 from nyima.mechanisms.graph.learning import Example, through
@@ -20,8 +20,8 @@ from nyima.mechanisms.graph.versions import current, keep, roll_back
 from nyima.memory import Memory
 from nyima.testing import FixedClock, HashEmbedder
 from nyima_lab.baselines.partition_agent import PARTITION_AGENT, PartitionAgent, learned_agent
-from nyima_lab.train.partitions import (
-    Choice,
+from nyima_lab.train.partition_choice import (
+    PartitionChoice,
     choices_of,
     partition_rows,
     reinforce_agent,
@@ -45,7 +45,7 @@ async def memory(db: Path, clock: FixedClock, embedder: HashEmbedder) -> AsyncIt
 
 
 @pytest.fixture
-async def choices(memory: Memory, clock: FixedClock) -> list[Choice]:
+async def choices(memory: Memory, clock: FixedClock) -> list[PartitionChoice]:
     """Forty questions whose answer is always in the partition with the one best memory,
     while another has the nearer centre."""
     from nyima.domain.evidence import Evidence
@@ -54,12 +54,12 @@ async def choices(memory: Memory, clock: FixedClock) -> list[Choice]:
     home = Evidence(first.text, "graph", 0.0, first, clock.now())
     tea = Evidence(second.text, "graph", 0.0, second, clock.now())
     draw = np.random.default_rng(3)
-    found: list[Choice] = []
+    found: list[PartitionChoice] = []
     for n in range(40):
         near = float(draw.uniform(0.3, 0.5))
         states = {BEST: (near - 0.2, near + 0.3, 0.1), CENTRE: (near, near + 0.1, 0.8)}
         asked = Example(f"Where do I live, {n}?", (), frozenset({first.id}), "in Porto", f"p{n % 8}")
-        found.append(Choice(asked, states, {BEST: (home,), CENTRE: (tea,)}, CENTRE, (tea, home)))
+        found.append(PartitionChoice(asked, states, {BEST: (home,), CENTRE: (tea,)}, CENTRE, (tea, home)))
     return found
 
 
@@ -89,7 +89,7 @@ def test_an_agent_without_partitions_chooses_none() -> None:
 
 
 @pytest.mark.req("emg.m-rag")
-async def test_both_stages_learn_which_partition_answers(choices: list[Choice]) -> None:
+async def test_both_stages_learn_which_partition_answers(choices: list[PartitionChoice]) -> None:
     start = next(p for p in map(fresh_policy, range(50)) if PartitionAgent(p).choose(choices[0].states) == CENTRE)
     silent = {"note": lambda episode, value: None}
     warm = warm_agent(start, choices, episodes=400, rate=0.01, seed=0, **silent)
@@ -105,17 +105,17 @@ async def test_both_stages_learn_which_partition_answers(choices: list[Choice]) 
     assert np.mean(gains[-100:]) > np.mean(gains[:20]) + 0.2
 
 
-async def test_nothing_to_learn_from_is_said(choices: list[Choice], memory: Memory) -> None:
+async def test_nothing_to_learn_from_is_said(choices: list[PartitionChoice], memory: Memory) -> None:
     with pytest.raises(InputError, match="too few"):
         await train_partitions(memory, choices[:4], Plan(), None, lambda *_: None)
     with pytest.raises(InputError, match="no partition brings"):
-        none = [Choice(c.example, c.states, dict.fromkeys(c.states, ()), c.nearest, ()) for c in choices]
+        none = [PartitionChoice(c.example, c.states, dict.fromkeys(c.states, ()), c.nearest, ()) for c in choices]
         warm_agent(fresh_policy(), none, episodes=1, rate=0.1, seed=0, note=lambda *_: None)
     with pytest.raises(InputError, match="NYIMA_MODEL"):
         await choices_of(memory, None, HashEmbedder(), ("own", None), 5, lambda *_: None)
 
 
-async def test_what_was_learned_chooses_until_it_is_taken_back(memory: Memory, choices: list[Choice]) -> None:
+async def test_what_was_learned_chooses_until_it_is_taken_back(memory: Memory, choices: list[PartitionChoice]) -> None:
     source = memory.parts.recaller(recipe_named("m-rag")).retrievers["graph"]
     asked = Query("Where do I live?", memory.clock.now())
     (vector,) = await HashEmbedder().embed([asked.text])

@@ -11,7 +11,7 @@ import pytest
 
 from nyima.cli.feedback import feedback
 from nyima.domain.evidence import Evidence, Recall, Visit
-from nyima.domain.memory import Interval, Provenance, Relation
+from nyima.domain.records import Interval, Provenance, Relation
 from nyima.errors import InputError, NotFound
 from nyima.mechanisms.by_hand import Link
 from nyima.mechanisms.graph.learning import Adam, Example, Gradient, backward, reinforce, warm_start
@@ -22,10 +22,10 @@ from nyima.mechanisms.graph.walk import walk
 from nyima.memory import Memory
 from nyima.testing import FixedClock, ScriptedModel
 from nyima_lab.measure.selection import compare_policies, selection_rows
-from nyima_lab.train.report import selection_table
 from nyima_lab.train.rewards import AnswerReward, QuoteReward
 from nyima_lab.train.run import Plan, split, train_policy
-from nyima_lab.train.samples import Asked
+from nyima_lab.train.samples import TrainingQuestion
+from nyima_lab.train.selection_report import selection_table
 from support import answer, companion
 
 T0 = datetime(2026, 3, 2, tzinfo=UTC)
@@ -132,8 +132,8 @@ async def test_answers_of_the_frozen_model_are_cached() -> None:
     assert await quote(EXAMPLES[0], EXAMPLES[0].pieces[:2]) > await quote(EXAMPLES[0], EXAMPLES[0].pieces[:1]) > 0
 
 
-def asked(examples: Sequence[Example]) -> list[Asked]:
-    return [Asked(e, tuple(sorted(e.pieces, key=lambda p: -p.score))) for e in examples]
+def asked(examples: Sequence[Example]) -> list[TrainingQuestion]:
+    return [TrainingQuestion(e, tuple(sorted(e.pieces, key=lambda p: -p.score))) for e in examples]
 
 
 @pytest.mark.req("emg.ab", "emg.k-study", "emg.ablation", "emg.significance")

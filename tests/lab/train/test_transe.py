@@ -12,7 +12,7 @@ from nyima.mechanisms.by_hand import Link
 from nyima.memory import Memory
 from nyima.testing import FixedClock
 from nyima_lab.train.classes import assign
-from nyima_lab.train.transe import IN_SUBCLASS, Settings, train_transe
+from nyima_lab.train.transe import IN_SUBCLASS, TransESettings, train_transe
 
 CAPITALS = {
     "Portugal": "Lisbon", "Spain": "Madrid", "France": "Paris", "Italy": "Rome", "Austria": "Vienna", "Japan": "Tokyo",
@@ -34,7 +34,7 @@ TRIPLES = [
 
 @pytest.mark.req("emg.transe")
 def test_what_is_true_is_near_and_every_entity_finds_its_class() -> None:
-    learned = train_transe(TRIPLES, Settings(size=50, rate=0.02, epochs=1_500, seed=0))
+    learned = train_transe(TRIPLES, TransESettings(size=50, rate=0.02, epochs=1_500, seed=0))
     assert learned.losses[-1] < learned.losses[0] / 4
     ranks = [learned.rank(c, "capital", city, TRIPLES) for c, city in CAPITALS.items()]
     assert all(rank == 1 for rank in ranks), ranks
@@ -45,13 +45,13 @@ def test_what_is_true_is_near_and_every_entity_finds_its_class() -> None:
 
 @pytest.mark.req("emg.transe")
 def test_equal_seeds_give_equal_vectors() -> None:
-    first, second = (train_transe(TRIPLES, Settings(epochs=20, seed=5)) for _ in (0, 1))
+    first, second = (train_transe(TRIPLES, TransESettings(epochs=20, seed=5)) for _ in (0, 1))
     assert np.array_equal(first.entity, second.entity)
-    assert not np.array_equal(first.entity, train_transe(TRIPLES, Settings(epochs=20, seed=6)).entity)
+    assert not np.array_equal(first.entity, train_transe(TRIPLES, TransESettings(epochs=20, seed=6)).entity)
 
 
 def test_two_entities_and_one_relation_lie_where_they_must() -> None:
-    learned = train_transe([("a", "r", "b")], Settings(size=4, epochs=400, seed=0))
+    learned = train_transe([("a", "r", "b")], TransESettings(size=4, epochs=400, seed=0))
     assert learned.distance("a", "r", "b") < learned.distance("b", "r", "a")
     with pytest.raises(InputError):
         train_transe([])

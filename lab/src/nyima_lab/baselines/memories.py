@@ -11,8 +11,8 @@ import numpy as np
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.mechanism import Mechanism, When, Writer
-from nyima.domain.memory import Relation
 from nyima.domain.ports import Probe, RecordFilter, Store, Vector
+from nyima.domain.records import Relation
 from nyima.domain.roles import Judgement
 from nyima.errors import ModelError, ModelGarbled
 from nyima.language.words import cut_tokens

@@ -19,7 +19,7 @@ from nyima.domain.roles import Judgement, Planned
 from nyima.errors import ConfigError, ModelError
 from nyima.read.judge import ranked_by
 from nyima.read.kit import Kit
-from nyima.read.plan import Asked, RulePlanner, sources_there
+from nyima.read.plan import Choices, RulePlanner, sources_there
 from nyima.read.search import spoken
 from nyima.read.sources import steps_for
 
@@ -40,7 +40,7 @@ class ClassifierPlanner:
     (the encoder baseline of Wang et al. 2024, section 5.3.1). ``weights`` (sources, d + 1)
     with the bias last."""
 
-    sources: Asked
+    sources: Choices
     embed: Callable[[str], Awaitable[Vector | None]]
     names: tuple[str, ...]
     weights: np.ndarray
@@ -50,7 +50,7 @@ class ClassifierPlanner:
 
     @classmethod
     def load(
-        cls, path: Path, sources: Asked, embed: Callable[[str], Awaitable[Vector | None]], store: Store | None = None
+        cls, path: Path, sources: Choices, embed: Callable[[str], Awaitable[Vector | None]], store: Store | None = None
     ) -> ClassifierPlanner:
         """From the file that ``nyima train planner`` writes. Raises ConfigError."""
         try:
@@ -93,7 +93,7 @@ class TrainedPlanner:
     """The trained model's acting tokens."""
 
     model: SourceModel
-    sources: Asked
+    sources: Choices
 
     async def plan(self, scope: Scope, query: Query) -> Planned:
         """The plan of the model."""
@@ -179,7 +179,7 @@ def _scorer(kit: Kit, what: str) -> PairScorer:
     return found
 
 
-def _classifier(kit: Kit, asked: Asked) -> ClassifierPlanner:
+def _classifier(kit: Kit, asked: Choices) -> ClassifierPlanner:
     return ClassifierPlanner.load(kit.trained("planner") / "planner.json", asked, kit.vectors, kit.store)
 
 

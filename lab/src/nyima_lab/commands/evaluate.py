@@ -27,7 +27,7 @@ async def retrieval(
     """Measure recall against gold evidence, through the shipped path, without a chat model."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    from nyima.app.find import find_embedder
+    from nyima.app.environment import find_embedder
     from nyima_lab.measure.retrieval import run_retrieval
 
     settings = common.settings()

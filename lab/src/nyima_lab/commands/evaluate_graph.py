@@ -41,7 +41,7 @@ async def _models(
     common: Common, chosen: With
 ) -> AsyncIterator[tuple[Embedder | None, ChatModel | None, ChatModel | None]]:
     """The embedder, the model and the writer; answers that are kept are not asked again."""
-    from nyima.app.find import find_embedder
+    from nyima.app.environment import find_embedder
     from nyima_lab.measure.replay import Calls, ReplayedModel
 
     settings = common.settings()
@@ -167,7 +167,7 @@ async def selection(
     """Measure which share of the required memories a walk keeps, against cosine alone in as
     many tokens: the rule, after the warm start, after the policy gradient."""
     from nyima.errors import InputError
-    from nyima_lab.train.report import selection_report
+    from nyima_lab.train.selection_report import selection_report
 
     path = realmem or longmemeval
     if path is None or (realmem and longmemeval):

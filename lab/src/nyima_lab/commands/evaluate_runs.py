@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from nyima.app.find import Settings
+    from nyima.app.environment import Settings
     from nyima.domain.ports import ChatModel
     from nyima_lab.measure.runner import Run
     from nyima_lab.measure.tables import Prices
@@ -35,7 +35,7 @@ _RECIPES = "none,history,summary,conditional"
 
 def open_model(settings: Settings, name: str | None) -> ChatModel:
     """A chat model by name, else the settings' own; its pack is fetched once."""
-    from nyima.app.find import find_chat_model
+    from nyima.app.environment import find_chat_model
 
     chosen = replace(settings, model=name) if name else settings
     ensure_packs(chosen, "chat")
@@ -112,7 +112,7 @@ async def run(
     ] = _RECIPES,
 ) -> None:
     """Run a task with some recipes. Ctrl-C, and the same command again goes on."""
-    from nyima.app.find import find_embedder
+    from nyima.app.environment import find_embedder
     from nyima_lab.measure.replay import ReplayedModel
     from nyima_lab.measure.report import add_bertscore
     from nyima_lab.measure.runner import Run, run_cases

@@ -76,7 +76,7 @@ async def data(
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class BuilderInput:
     """What a builder takes."""
 
     dataset: Annotated[str, typer.Option("--dataset", help=_DATASETS)] = ""
@@ -94,7 +94,7 @@ async def build(
     kind: Annotated[str, typer.Argument(help="continue, knowledge or feedback.")],
     source: Annotated[Path, typer.Argument(help="Dialogues; for feedback, seed instructions.")],
     out: Annotated[Path, typer.Argument(help="The JSON Lines file to write.")],
-    given: Source,
+    given: BuilderInput,
 ) -> None:
     """Make a test set with a model. Ctrl-C, and the same command again goes on."""
     import random
@@ -212,7 +212,7 @@ async def agreement(
 async def quality(
     common: Common,
     view: Annotated[str, typer.Argument(help="gate, memory or changes.")],
-    given: Source,
+    given: BuilderInput,
     path: Annotated[Path | None, typer.Option("--data", help="The folder of MSC, for gate and memory.")] = None,
     recipe: Annotated[str, typer.Option("--recipe", help="Whose writers.")] = "default",
     train: Annotated[int, typer.Option("--train", min=0, help="Dialogues to learn the cheap gate on.")] = 150,
@@ -225,7 +225,7 @@ async def quality(
     the same command again goes on."""
     import random
 
-    from nyima.app.find import find_embedder
+    from nyima.app.environment import find_embedder
     from nyima_lab.measure.quality import gate_quality, memory_quality
     from nyima_lab.measure.replay import Calls, ReplayedModel
     from nyima_lab.measure.streams import change_quality

@@ -104,7 +104,7 @@ async def _bench(samples: Sequence[Sample], equipment: Equipment) -> AsyncIterat
 @contextlib.asynccontextmanager
 async def _chat(common: Common, of: Of) -> AsyncIterator[ChatModel | None]:
     """The chat model; with ``--out`` its answers are kept beside it, so that a run goes on."""
-    from nyima.app.find import find_chat_model
+    from nyima.app.environment import find_chat_model
     from nyima_lab.measure.replay import Calls, ReplayedModel
 
     if not of.model:
@@ -233,7 +233,7 @@ async def injection(
 ) -> None:
     """Measure whether instructions inside documents and imported turns are obeyed, and
     whether anything is remembered of them."""
-    from nyima.app.find import find_chat_model, find_embedder
+    from nyima.app.environment import find_chat_model, find_embedder
     from nyima_lab.measure.cases import json_lines
     from nyima_lab.measure.injection import read_attacks, run_injection
 

@@ -48,7 +48,7 @@ Trainer = Callable[[Memory, "ChatModel | None", "Embedder", "Note"], Awaitable["
 
 async def _learned(common: Common, lessons: Lessons, kind: str, train: Trainer) -> tuple[int, dict[str, Any]] | None:
     """Train with the models that it needs, or take the last training back (then None)."""
-    from nyima.app.find import find_chat_model, find_embedder
+    from nyima.app.environment import find_chat_model, find_embedder
     from nyima.errors import InputError
     from nyima.mechanisms.graph.versions import roll_back
 
@@ -108,7 +108,7 @@ async def partitions(
 ) -> None:
     """Train the agent that selects a partition (the baseline M-RAG, recipe m-rag)."""
     from nyima_lab.baselines.partition_agent import PARTITION_AGENT
-    from nyima_lab.train.partitions import choices_of, train_partitions
+    from nyima_lab.train.partition_choice import choices_of, train_partitions
     from nyima_lab.train.run import Plan
 
     plan = Plan(k=k, gradient=lessons.episodes, answers=lessons.answers)

@@ -174,7 +174,7 @@ async def planner(
 
 
 def _embedder(common: Common, folder: Path | None) -> Embedder:
-    from nyima.app.find import find_embedder
+    from nyima.app.environment import find_embedder
     from nyima.errors import InputError
     from nyima.models.embed import OnnxEmbedder
 
@@ -189,7 +189,7 @@ def _embedder(common: Common, folder: Path | None) -> Embedder:
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class DesignOptions:
     """What the model is."""
 
     labels: Annotated[str, typer.Option("--labels", help="Of relevance: hard, encoder, bm25 or model.")] = "hard"
@@ -205,7 +205,7 @@ async def reader(
     common: Common,
     dataset: _Dataset,
     path: _Path = None,
-    design: Design = Design(),
+    design: DesignOptions = DesignOptions(),
     data: Data = Data(),
     fit: Fit = Fit(batch=16),
 ) -> None:
@@ -213,13 +213,13 @@ async def reader(
     from nothing."""
     from nyima.errors import InputError
     from nyima_lab.models.unified import Design as Sort
-    from nyima_lab.train.focus import train_focus
-    from nyima_lab.train.unified import Recipe, order_of, train_unified
+    from nyima_lab.train.focus_training import train_focus
+    from nyima_lab.train.unified_training import TrainingRecipe, order_of, train_unified
 
     train, valid = _parts(dataset, path, data)
     folder = _folder(common, data, "reader")
     sort = Sort(order_of(train), not (design.safari or design.no_mask), not design.safari, turns=data.turns + 1)
-    recipe = Recipe(sort, shape=(design.width, design.layers), base=fit.base)
+    recipe = TrainingRecipe(sort, shape=(design.width, design.layers), base=fit.base)
     if design.focus and fit.base is not None:
         raise InputError("FoCus is trained from nothing: leave out --base")
     with progress() as note:
@@ -233,28 +233,28 @@ async def reader(
 
 
 async def _labels(
-    common: Common, design: Design, samples: Sequence[Sample], note: Any
+    common: Common, design: DesignOptions, samples: Sequence[Sample], note: Any
 ) -> Mapping[tuple[str, str], float]:
-    from nyima.app.find import find_chat_model
+    from nyima.app.environment import find_chat_model
+    from nyima_lab.train import relevance
     from nyima.errors import InputError
-    from nyima_lab.train import labels
     from nyima_lab.train.pieces import load_encoder
 
     if design.labels == "hard":
-        return labels.hard_labels(samples)
+        return relevance.hard_labels(samples)
     if design.labels == "bm25":
-        return labels.bm25_labels(samples)
+        return relevance.bm25_labels(samples)
     if design.labels == "encoder":
         if design.encoder is None:
             raise InputError("labels by an encoder need --encoder, the folder of a trained retriever")
-        return labels.encoder_labels(load_encoder(design.encoder), samples)
+        return relevance.encoder_labels(load_encoder(design.encoder), samples)
     if design.labels != "model":
-        raise InputError(f"there are no labels {design.labels!r}: give one of {', '.join(labels.LABELLED)}")
+        raise InputError(f"there are no labels {design.labels!r}: give one of {', '.join(relevance.LABELLED)}")
     settings = common.settings()
     ensure_packs(settings, "chat")
     model = find_chat_model(settings)
     try:
-        return await labels.model_labels(model, samples, note)
+        return await relevance.model_labels(model, samples, note)
     finally:
         await model.close()
 

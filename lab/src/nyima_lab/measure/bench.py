@@ -12,9 +12,9 @@ from nyima.app.registry import registry
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Origin, Scope
 from nyima.domain.evidence import Evidence, Query, Step
-from nyima.domain.memory import Interval, Passage, Provenance
 from nyima.domain.ports import ChatModel, Embedder, PairScorer, RecordFilter, SourceModel, Store
 from nyima.domain.recipe import Weights
+from nyima.domain.records import Interval, Passage, Provenance
 from nyima.domain.roles import Judge, Planned, Planner, Retriever
 from nyima.errors import InputError
 from nyima.read.calls import Caller
@@ -22,7 +22,7 @@ from nyima.read.embedding import QueryEmbedder, index_pending
 from nyima.read.judge import RelevanceJudge, ScoreJudge
 from nyima.read.plan import (
     AllPlanner,
-    Asked,
+    Choices,
     ModelPlanner,
     RulePlanner,
 )
@@ -62,7 +62,7 @@ class Equipment:
 class GoldPlanner:
     """Plans what the reply is known to have used."""
 
-    asked: Asked
+    asked: Choices
     plans: Mapping[str, tuple[str, ...]]
 
     async def plan(self, scope: Scope, query: Query) -> Planned:
@@ -112,7 +112,7 @@ class Bench:
     stores: dict[str, SqliteStore] = field(default_factory=dict[str, SqliteStore])
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> Choices:
         """The sources that the samples have; documents depend on what they belong to."""
         there = [s for s in ORDER if any(p.source == s for x in self.samples for p in x.pieces)]
         owner = {(x.group, p.id): p.source for x in self.samples for p in x.pieces}

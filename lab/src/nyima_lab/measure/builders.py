@@ -17,8 +17,7 @@ from nyima.domain.ports import ChatModel
 from nyima.errors import ModelGarbled
 from nyima.language.words import content_words, cut_tokens, sentences
 from nyima.memory import Said
-from nyima_lab.measure.cases import Case, Question
-from nyima_lab.measure.prompting import (
+from nyima_lab.measure.asking import (
     ANSWER,
     ANSWERABLE,
     BACKGROUND,
@@ -36,6 +35,7 @@ from nyima_lab.measure.prompting import (
     TaskIn,
     ask,
 )
+from nyima_lab.measure.cases import Case, Question
 
 __all__ = ["BUILDERS", "Built", "build", "merge_pools"]
 

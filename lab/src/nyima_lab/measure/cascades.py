@@ -20,8 +20,8 @@ from typing import Any
 from nyima.assistant import Assistant
 from nyima.domain.conversation import Role
 from nyima.domain.evidence import Budget, Evidence
-from nyima.domain.memory import MemoryRecord
 from nyima.domain.ports import ChatModel, Embedder, RecordFilter
+from nyima.domain.records import MemoryRecord
 from nyima.errors import InputError
 from nyima.language.words import fold
 from nyima.mechanisms.by_hand import Link
@@ -31,11 +31,11 @@ from nyima.write.jobs import turn_id
 from nyima_lab.measure.cases import located
 from nyima_lab.measure.stats import interval
 
-__all__ = ["Cascade", "Outcome", "read_cascades", "run_cascades"]
+__all__ = ["CascadeCase", "Outcome", "read_cascades", "run_cascades"]
 
 
 @dataclass(frozen=True, slots=True)
-class Cascade:
+class CascadeCase:
     """A case. ``records`` are its facts by hand, for runs without a model's reading."""
 
     id: str
@@ -67,9 +67,9 @@ class Outcome:
         return not (self.stale or self.missed or self.lost)
 
 
-def read_cascades(path: Path) -> list[Cascade]:
+def read_cascades(path: Path) -> list[CascadeCase]:
     """A file of JSON lines. Raises InputError with the line."""
-    cases: list[Cascade] = []
+    cases: list[CascadeCase] = []
     for number, line in enumerate(path.read_text("utf-8").split("\n"), 1):
         if not line.strip():
             continue
@@ -78,7 +78,7 @@ def read_cascades(path: Path) -> list[Cascade]:
             turns = tuple((datetime.fromisoformat(t["day"] + "T10:00:00+00:00"), str(t["text"])) for t in row["turns"])
             lists = {k: tuple(map(str, row[k])) for k in ("stale", "now", "keep")}
             cases.append(
-                Cascade(
+                CascadeCase(
                     row["id"],
                     row["kind"],
                     turns,
@@ -94,7 +94,7 @@ def read_cascades(path: Path) -> list[Cascade]:
 
 
 async def run_cascades(
-    cases: Sequence[Cascade],
+    cases: Sequence[CascadeCase],
     embedder: Embedder | None,
     *,
     by_hand: bool,
@@ -132,7 +132,7 @@ async def run_cascades(
     return {"recipe": recipe, "by_hand": by_hand, "shares": shares, "failed": failed}
 
 
-async def _tell(memory: Memory, case: Cascade, clock: FixedClock, *, by_hand: bool) -> None:
+async def _tell(memory: Memory, case: CascadeCase, clock: FixedClock, *, by_hand: bool) -> None:
     """The story, a session a turn."""
     made: list[str | None] = []
     for number, (at, text) in enumerate(case.turns):
@@ -172,7 +172,7 @@ async def _current(memory: Memory, id: str | None) -> MemoryRecord | None:
     return live.get(id or "") or next((r for r in live.values() if r.supersedes == id), None)
 
 
-async def _judge(memory: Memory, case: Cascade) -> Outcome:
+async def _judge(memory: Memory, case: CascadeCase) -> Outcome:
     found = (await memory.recall(case.ask, Budget(10, 10_000))).kept
     ending = {r["turn"] for r in case.records if "retires" in r or r.get("replaces") is not None}
     tells = {turn_id(f"s{n}", f"{n}") for n in ending}

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from nyima.app.find import build, load_settings
+from nyima.app.environment import build, load_settings
 from nyima.domain.conversation import Role
-from nyima.domain.memory import Relation
 from nyima.domain.ports import ChatModel, Embedder
+from nyima.domain.records import Relation
 from nyima.errors import InputError
 from nyima.language.moments import read_moment
 from nyima.language.words import fold

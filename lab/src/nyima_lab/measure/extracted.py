@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nyima.domain.memory import Relation
+from nyima.domain.records import Relation
 from nyima.errors import InputError
 from nyima.language.words import fold
 from nyima.mechanisms.graph.learning import Example

@@ -12,7 +12,7 @@ from typing import Any
 from nyima.domain.ports import ChatModel
 from nyima.errors import ConfigError, ModelError
 from nyima.language.words import cut_tokens
-from nyima_lab.measure.prompting import (
+from nyima_lab.measure.asking import (
     BEST,
     CORRECT,
     PAIR,
@@ -26,7 +26,7 @@ from nyima_lab.measure.prompting import (
     ask,
 )
 
-__all__ = ["ASPECTS", "JUDGES", "Judge", "error_rate", "judge_rows"]
+__all__ = ["ASPECTS", "JUDGES", "AnswerJudge", "error_rate", "judge_rows"]
 
 ASPECTS = ("engagingness", "coherence", "consistency")
 _LETTERS = "ABCD"
@@ -38,7 +38,7 @@ Verdict = tuple[float, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class AnswerJudge:
     """A way to judge. ``sees`` is how many replies it looks at: 1, 2 (a reply and that of
     the first recipe) or 4 (all recipes). ``scale`` says what its score means; a judge that ``refers`` needs a reference, and
     leaves out what has none."""
@@ -135,19 +135,19 @@ def _dialogue(row: Row) -> str:
 
 
 _ALL = (
-    Judge("score", "0, 1 or 2 against the reference", 1, "0..1", score),
-    Judge("accuracy", "correct, partly or wrong", 1, "strict 0..1", accuracy),
-    Judge("rubric", "follows, partly or ignores what the reference asks for", 1, "0..1", rubric),
-    Judge("gsb", "good, same or bad against the first recipe", 2, "-1..1", gsb),
-    Judge("choice", "the best of up to four", 4, "share won", choice),
-    Judge("single", "1 to 100 on three aspects", 1, "0..1", single, refers=False),
-    Judge("pair", "four ways against the first recipe", 2, "-1..1", pair, refers=False),
+    AnswerJudge("score", "0, 1 or 2 against the reference", 1, "0..1", score),
+    AnswerJudge("accuracy", "correct, partly or wrong", 1, "strict 0..1", accuracy),
+    AnswerJudge("rubric", "follows, partly or ignores what the reference asks for", 1, "0..1", rubric),
+    AnswerJudge("gsb", "good, same or bad against the first recipe", 2, "-1..1", gsb),
+    AnswerJudge("choice", "the best of up to four", 4, "share won", choice),
+    AnswerJudge("single", "1 to 100 on three aspects", 1, "0..1", single, refers=False),
+    AnswerJudge("pair", "four ways against the first recipe", 2, "-1..1", pair, refers=False),
 )
-JUDGES: Mapping[str, Judge] = {judge.name: judge for judge in _ALL}
+JUDGES: Mapping[str, AnswerJudge] = {judge.name: judge for judge in _ALL}
 
 
 async def judge_rows(
-    judge: Judge,
+    judge: AnswerJudge,
     model: ChatModel,
     rows: Sequence[Row],
     recipes: Sequence[str],
@@ -181,7 +181,7 @@ async def judge_rows(
             add(verdict)
 
 
-def _shown(judge: Judge, answers: Mapping[str, Row], recipes: Sequence[str]) -> list[tuple[str, str, list[Row]]]:
+def _shown(judge: AnswerJudge, answers: Mapping[str, Row], recipes: Sequence[str]) -> list[tuple[str, str, list[Row]]]:
     there = [r for r in recipes if r in answers]
     if judge.sees == 1:
         return [(r, "", [answers[r]]) for r in there]
@@ -192,7 +192,7 @@ def _shown(judge: Judge, answers: Mapping[str, Row], recipes: Sequence[str]) -> 
     return [(" | ".join(recipes), "", [answers[r] for r in recipes])]
 
 
-async def error_rate(judge: Judge, model: ChatModel) -> dict[str, Any]:
+async def error_rate(judge: AnswerJudge, model: ChatModel) -> dict[str, Any]:
     """How often a judge is wrong on a small built-in set of right, partly right and wrong
     answers: ``wrong`` of ``n``; ``failed`` checks had no usable answer and count as wrong.
     A judge that compares must prefer the right answer to the wrong one; one that rates
@@ -215,7 +215,7 @@ async def error_rate(judge: Judge, model: ChatModel) -> dict[str, Any]:
     return {"judge": judge.name, "model": model.name, "wrong": wrong, "n": n, "failed": failed}
 
 
-async def _checks(judge: Judge, model: ChatModel, rows: Mapping[str, Row]) -> list[bool | None]:
+async def _checks(judge: AnswerJudge, model: ChatModel, rows: Mapping[str, Row]) -> list[bool | None]:
     """Whether each check was right; None where the judge gave no usable answer."""
 
     async def mark(*kinds: str) -> tuple[float, dict[str, Any]] | None:

@@ -32,7 +32,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def _needs(name: str) -> PackError:
-    return PackError(f"the package {name!r} is missing: run `pip install 'nyima[eval]'`")
+    return PackError(f"the package {name!r} is missing: run `pip install 'nyima-lab[eval]'`")
 
 
 class _Tokens:

@@ -20,7 +20,7 @@ def _figure() -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise InputError("a plot needs matplotlib: run `pip install 'nyima[eval]'`") from error
+        raise InputError("a plot needs matplotlib: run `pip install 'nyima-lab[eval]'`") from error
     return Figure(figsize=(7, 4.5), layout="constrained")
 
 

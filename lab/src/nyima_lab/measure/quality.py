@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from nyima.app.registry import recipe_named
 from nyima.domain.conversation import Role
-from nyima.domain.memory import MemoryRecord, Note, ProfileFact, Summary
 from nyima.domain.ports import ChatModel, Embedder
+from nyima.domain.records import MemoryRecord, Note, ProfileFact, Summary
 from nyima.errors import InputError, ModelError
 from nyima.language.intent import first_person, worth_keeping
 from nyima.language.words import content_words, sentences, words

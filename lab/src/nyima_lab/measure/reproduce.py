@@ -54,7 +54,7 @@ def _entries(file: Path) -> list[_Entry]:
     try:
         import yaml
     except ImportError as error:
-        raise PackError("the package 'pyyaml' is missing: run `pip install 'nyima[eval]'`") from error
+        raise PackError("the package 'pyyaml' is missing: run `pip install 'nyima-lab[eval]'`") from error
     try:
         rows = yaml.safe_load(file.read_text("utf-8"))
         return [_Entry.model_validate(row) for row in rows]

@@ -24,8 +24,8 @@ from nyima.assistant import Assistant
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Role
 from nyima.domain.evidence import Usage
-from nyima.domain.memory import Interval, Provenance, Summary
 from nyima.domain.ports import ChatModel, Embedder, Event
+from nyima.domain.records import Interval, Provenance, Summary
 from nyima.errors import InputError, ModelError, NyimaError, StoreError, StoreFull
 from nyima.memory import Memory
 from nyima.read.trace import trace_event

@@ -13,9 +13,9 @@ from typing import Any
 from nyima.domain.ports import ChatModel
 from nyima.errors import InputError, ModelGarbled
 from nyima.language.words import cut_tokens
+from nyima_lab.measure.asking import ANNOTATE, AnnotateIn, ask
 from nyima_lab.measure.cases import Case
 from nyima_lab.measure.judges import ASPECTS
-from nyima_lab.measure.prompting import ANNOTATE, AnnotateIn, ask
 from nyima_lab.measure.stats import cohen_kappa, fleiss_kappa, interval
 
 __all__ = [

@@ -147,7 +147,7 @@ class Setup:
 
 
 @dataclass(slots=True)
-class _Count:
+class _SourcedCount:
     """What a row cost."""
 
     usage: Usage = Usage()
@@ -163,7 +163,7 @@ async def run_replies(bench: Bench, setups: Sequence[Setup], note: Note) -> list
     tokens; each with its 95 % interval over dialogues."""
     out: list[dict[str, Any]] = []
     for setup in setups:
-        count = _Count()
+        count = _SourcedCount()
         started = time.perf_counter()
         for i, sample in enumerate(bench.samples, 1):
             count.rows.append(await _reply(bench, setup, sample, count))
@@ -173,7 +173,7 @@ async def run_replies(bench: Bench, setups: Sequence[Setup], note: Note) -> list
     return out
 
 
-def _summary(bench: Bench, setup: Setup, count: _Count) -> dict[str, Any]:
+def _summary(bench: Bench, setup: Setup, count: _SourcedCount) -> dict[str, Any]:
     n = max(1, len(count.rows))
     row: dict[str, Any] = {"setup": setup.name, "n": len(count.rows)}
     for name in ("bleu1", "rougeL", "pc", "kc"):
@@ -187,7 +187,7 @@ def _summary(bench: Bench, setup: Setup, count: _Count) -> dict[str, Any]:
     return {**row, "rows": count.rows}
 
 
-async def _reply(bench: Bench, setup: Setup, sample: Sample, count: _Count) -> dict[str, Any]:
+async def _reply(bench: Bench, setup: Setup, sample: Sample, count: _SourcedCount) -> dict[str, Any]:
     sources = [s.name for s in bench.asked]
     retrievers = {s: await bench.retriever(setup.retrieve, s) for s in sources}
     limits = dict.fromkeys(sources, setup.k)
@@ -230,7 +230,7 @@ async def _consistency(bench: Bench, sample: Sample, text: str, planned: set[str
     return consistency_case(bool(gold), used, entailed)
 
 
-async def _written(bench: Bench, setup: Setup, sample: Sample, recall: Recall, count: _Count) -> str:
+async def _written(bench: Bench, setup: Setup, sample: Sample, recall: Recall, count: _SourcedCount) -> str:
     if setup.reader == "model":
         return await _prompted(bench, setup, sample, recall.kept, count)
     model: Mapping[str, Any] = bench.equipment.source_models
@@ -241,7 +241,7 @@ async def _written(bench: Bench, setup: Setup, sample: Sample, recall: Recall, c
     return "".join([piece async for piece in reader.read(query.lines, recall.plan, recall.kept)])
 
 
-async def _prompted(bench: Bench, setup: Setup, sample: Sample, kept: Sequence[Evidence], count: _Count) -> str:
+async def _prompted(bench: Bench, setup: Setup, sample: Sample, kept: Sequence[Evidence], count: _SourcedCount) -> str:
     """The reply of the chat model, with the shipped prompt."""
     chat = bench.equipment.chat
     if chat is None:

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Difference", "Interval", "cohen_kappa", "fleiss_kappa", "interval", "paired", "t_test"]
+__all__ = ["Confidence", "Difference", "cohen_kappa", "fleiss_kappa", "interval", "paired", "t_test"]
 
 _ROUNDS = 2_000
 _SEED = 20_260_301
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class Confidence:
     """A mean with its 95 % bootstrap interval; ``n`` values from ``clusters`` cases."""
 
     mean: float
@@ -57,14 +57,14 @@ def _means(values: Sequence[float], clusters: Sequence[str]) -> NDArray[np.float
     return np.asarray(sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1), np.float64)
 
 
-def interval(values: Sequence[float], clusters: Sequence[str] | None = None) -> Interval:
+def interval(values: Sequence[float], clusters: Sequence[str] | None = None) -> Confidence:
     """The mean and its interval; values of one cluster are drawn together. With a single
     cluster the values are drawn."""
     if not values:
-        return Interval(0.0, 0.0, 0.0, 0, 0)
+        return Confidence(0.0, 0.0, 0.0, 0, 0)
     groups = list(clusters) if clusters and len(set(clusters)) > 1 else [str(i) for i in range(len(values))]
     low, high = np.percentile(_means(values, groups), [2.5, 97.5])
-    return Interval(float(np.mean(values)), float(low), float(high), len(values), len(set(clusters or groups)))
+    return Confidence(float(np.mean(values)), float(low), float(high), len(values), len(set(clusters or groups)))
 
 
 def paired(first: Mapping[tuple[str, str], float], second: Mapping[tuple[str, str], float]) -> Difference | None:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from nyima.domain.conversation import Role
-from nyima.domain.memory import Episode, MemoryRecord, Note, ProfileFact, Summary
 from nyima.domain.ports import ChatModel, Embedder, RecordFilter
+from nyima.domain.records import Episode, MemoryRecord, Note, ProfileFact, Summary
 from nyima.language.words import fold
 from nyima.memory import Said
 from nyima_lab.measure.cases import Case

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from nyima_lab.measure.metrics import TEXT_METRICS, corpus_bleu
-from nyima_lab.measure.stats import Difference, Interval, interval, paired
+from nyima_lab.measure.stats import Confidence, Difference, interval, paired
 
 __all__ = [
     "Line",
@@ -49,7 +49,7 @@ class Line:
     n: int
     failed: int
     unjudged: int
-    scores: Mapping[str, Interval]
+    scores: Mapping[str, Confidence]
     ahead: Mapping[str, Difference]
     calls: float
     tokens: float
@@ -167,10 +167,10 @@ def differences(mine: Mapping[Key, float], theirs: Mapping[Key, float]) -> list[
     return sorted(moved, key=lambda m: (-abs(m[1]), m[0]))
 
 
-def by_kind(rows: Sequence[Row], recipes: Sequence[str], metric: str) -> dict[str, dict[str, Interval]]:
+def by_kind(rows: Sequence[Row], recipes: Sequence[str], metric: str) -> dict[str, dict[str, Confidence]]:
     """A metric by kind of question (or by session), then by recipe."""
     kinds = {(r["case"], r["question"]): r["kind"] for r in rows if r["row"] == "answer"}
-    found: dict[str, dict[str, Interval]] = {}
+    found: dict[str, dict[str, Confidence]] = {}
     for kind in sorted(set(kinds.values())):
         for recipe in recipes:
             scores = scores_of(rows, recipe, metric, recipes[0], recipes)

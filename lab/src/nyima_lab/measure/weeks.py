@@ -28,7 +28,7 @@ from nyima.testing import FixedClock
 from nyima.write.jobs import turn_id
 from nyima_lab.measure.stats import interval
 
-__all__ = ["Asked", "Life", "make_life", "run_weeks"]
+__all__ = ["Life", "WeekQuestion", "make_life", "run_weeks"]
 
 _START = datetime(2026, 3, 2, 18, tzinfo=UTC)
 
@@ -51,7 +51,7 @@ _IDLE: tuple[str, ...] = tuple(_DATA["idle"])
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WeekQuestion:
     """A question after a week: the topic, the value that holds (empty when it was ended),
     and the values that no longer do. ``turn`` is the one that changed it."""
 
@@ -70,7 +70,7 @@ class Life:
 
     seed: int
     weeks: tuple[tuple[Said, ...], ...]
-    asked: tuple[tuple[Asked, ...], ...]
+    asked: tuple[tuple[WeekQuestion, ...], ...]
 
     @property
     def changes(self) -> int:
@@ -85,7 +85,7 @@ def make_life(seed: int, weeks: int = 4, a_week: int = 10) -> Life:
     now: dict[str, str] = {}
     past: dict[str, list[str]] = {name: [] for name in _TOPICS}
     told: list[tuple[Said, ...]] = []
-    asked: list[tuple[Asked, ...]] = []
+    asked: list[tuple[WeekQuestion, ...]] = []
     for week in range(weeks):
         lines: list[tuple[str, str, bool]] = []
         changing = draw.sample(sorted(_TOPICS), min(a_week, len(_TOPICS)))
@@ -100,7 +100,7 @@ def make_life(seed: int, weeks: int = 4, a_week: int = 10) -> Life:
         live = [n for n in _TOPICS if n not in changing]
         asked.append(
             tuple(
-                Asked(
+                WeekQuestion(
                     n,
                     week + 1,
                     draw.choice(_TOPICS[n].ask),
@@ -253,7 +253,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return out
 
 
-async def _judged(memory: Memory, asked: Asked) -> dict[str, Any]:
+async def _judged(memory: Memory, asked: WeekQuestion) -> dict[str, Any]:
     found = (await memory.recall(asked.question, memory.recipe.evidence, log=False)).kept
     before = [e for e in found if asked.turn not in e.record.provenance.turns or len(e.record.provenance.turns) > 1]
     stale = any(_given(e, v) for v in asked.stale for e in before)
@@ -291,7 +291,7 @@ async def _answer(memory: Memory, question: str) -> str:
         assistant.private = False
 
 
-def _right(answer: str, asked: Asked) -> bool:
+def _right(answer: str, asked: WeekQuestion) -> bool:
     """The value that holds is in the answer and no other of its kind as the present one; for
     what has ended, no old value stands there as true."""
     said = fold(answer)

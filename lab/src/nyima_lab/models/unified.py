@@ -174,7 +174,7 @@ def packages() -> tuple[Any, Any]:
         import torch
         import transformers
     except ImportError as error:
-        raise PackError("a trained model needs torch and transformers: run `pip install 'nyima[train]'`") from error
+        raise PackError("a trained model needs torch and transformers: run `pip install 'nyima-lab[train]'`") from error
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     return torch, transformers

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from nyima.domain.memory import Entity, Relation
+from nyima.domain.records import Entity, Relation
 from nyima.errors import InputError
 from nyima.memory import Memory
-from nyima_lab.train.transe import IN_SUBCLASS, Settings, TransE, train_transe
+from nyima_lab.train.transe import IN_SUBCLASS, TransE, TransESettings, train_transe
 
 __all__ = ["assign", "embed_graph"]
 
@@ -18,7 +18,7 @@ def embed_graph(relations: list[Relation], epochs: int = 300, seed: int = 0) -> 
     the relation's subclass."""
     triples = [(r.head, r.label, r.tail) for r in relations]
     triples += [(r.tail, IN_SUBCLASS, f"subclass {r.subclass}") for r in relations if r.subclass]
-    return train_transe(list(dict.fromkeys(triples)), Settings(epochs=epochs, seed=seed))
+    return train_transe(list(dict.fromkeys(triples)), TransESettings(epochs=epochs, seed=seed))
 
 
 async def assign(memory: Memory, epochs: int = 300, seed: int = 0) -> tuple[dict[str, str], float]:

@@ -54,7 +54,7 @@ def torch_here() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise PackError("training needs torch: run `pip install 'nyima[train]'`") from error
+        raise PackError("training needs torch: run `pip install 'nyima-lab[train]'`") from error
     return torch
 
 

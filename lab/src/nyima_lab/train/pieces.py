@@ -22,7 +22,7 @@ def _transformers() -> Any:
     try:
         import transformers
     except ImportError as error:
-        raise PackError("training needs transformers: run `pip install 'nyima[train]'`") from error
+        raise PackError("training needs transformers: run `pip install 'nyima-lab[train]'`") from error
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     return transformers

@@ -17,7 +17,7 @@ from nyima.mechanisms.graph.versions import Version, current, keep
 from nyima.memory import Memory
 from nyima_lab.measure.selection import selection_rows
 from nyima_lab.train.rewards import AnswerReward, QuoteReward
-from nyima_lab.train.samples import Asked, dense_ranking, examples_of, own_examples
+from nyima_lab.train.samples import TrainingQuestion, dense_ranking, examples_of, own_examples
 
 __all__ = ["Plan", "gather", "learn", "reward_of", "split", "thinned", "train_policy"]
 
@@ -47,7 +47,7 @@ async def gather(
     source: tuple[str, Path | None],
     k: int,
     note: Note,
-) -> list[Asked]:
+) -> list[TrainingQuestion]:
     """The examples: of the user's own memory (with a model), of RealMem or of LongMemEval."""
     kind, path = source
     if kind == "own":
@@ -56,7 +56,7 @@ async def gather(
                 "questions about your own memory are made by a chat model: set NYIMA_MODEL, or give --realmem"
             )
         made = await own_examples(memory, model, k, note=lambda done, total: note("examples", done, total))
-        return [Asked(e, await dense_ranking(memory, e.question)) for e in made]
+        return [TrainingQuestion(e, await dense_ranking(memory, e.question)) for e in made]
     if embedder is None or path is None:
         raise InputError("examples from a data set need an embedding model and a path")
     found = examples_of(kind, path, embedder, (k,), lambda done, total: note("examples", done, total))
@@ -122,7 +122,7 @@ def reward_of(plan: Plan, model: ChatModel | None) -> Reward:
 
 
 async def train_policy(
-    memory: Memory, asked: Sequence[Asked], plan: Plan, model: ChatModel | None, note: Note
+    memory: Memory, asked: Sequence[TrainingQuestion], plan: Plan, model: ChatModel | None, note: Note
 ) -> tuple[Version, dict[str, Any]]:
     """Learn on one part, report another, and use what was learned. The report has the curve
     and the table; each version says which came before."""

@@ -18,16 +18,15 @@ from typing import Any
 from nyima.app.registry import recipe_named
 from nyima.domain.conversation import Role
 from nyima.domain.evidence import Evidence, Query, Step
-from nyima.domain.memory import Relation
 from nyima.domain.ports import ChatModel, Embedder
+from nyima.domain.records import Relation
 from nyima.errors import InputError, ModelGarbled
 from nyima.language.words import fold
 from nyima.mechanisms.by_hand import Link
 from nyima.mechanisms.graph.learning import Example
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock
-from nyima_lab.measure.cases import load_json, located
-from nyima_lab.measure.prompting import (
+from nyima_lab.measure.asking import (
     ASSOCIATIONS,
     PAIRS,
     SAID,
@@ -38,9 +37,10 @@ from nyima_lab.measure.prompting import (
     SyntheticIn,
     ask,
 )
+from nyima_lab.measure.cases import load_json, located
 
 __all__ = [
-    "Asked", "associations", "data_quality", "dense_ranking", "examples_of", "neighbourhood_of", "own_examples", "questions_of", "synthesise",
+    "TrainingQuestion", "associations", "data_quality", "dense_ranking", "examples_of", "neighbourhood_of", "own_examples", "questions_of", "synthesise",
 ]  # fmt: skip
 
 _TOPIC = re.compile(r"^\s*【(.+?)】\s*")
@@ -49,7 +49,7 @@ _LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TrainingQuestion:
     """An example, and all memories ranked by cosine, for the comparison with top K."""
 
     example: Example
@@ -102,14 +102,14 @@ def questions_of(kind: str, path: Path, embedder: Embedder, note: Note = _silent
 
 async def examples_of(
     kind: str, path: Path, embedder: Embedder, ks: Sequence[int], note: Note = _silent
-) -> AsyncGenerator[tuple[int, Asked], None]:
+) -> AsyncGenerator[tuple[int, TrainingQuestion], None]:
     """For each question and each K one example, with the neighbourhood that K memories activate."""
     async with aclosing(questions_of(kind, path, embedder, note)) as found:
         async for memory, at, asked in found:
             dense = await dense_ranking(memory, asked.question, as_of=at)
             for k in ks:
                 pieces = await neighbourhood_of(memory, asked.question, k, as_of=at)
-                yield k, Asked(replace(asked, pieces=pieces), dense)
+                yield k, TrainingQuestion(replace(asked, pieces=pieces), dense)
 
 
 async def _realmem(path: Path, embedder: Embedder, note: Note) -> Questions:

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from nyima.errors import InputError
 
-__all__ = ["IN_SUBCLASS", "Settings", "TransE", "train_transe"]
+__all__ = ["IN_SUBCLASS", "TransE", "TransESettings", "train_transe"]
 
 Array = NDArray[np.float64]
 IN_SUBCLASS = "in_subclass"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TransESettings:
     """``size`` of a vector, ``margin``, ``rate`` of learning, ``epochs`` and the ``seed``
     from which all chance comes."""
 
@@ -63,12 +63,12 @@ class TransE:
 
 def train_transe(
     triples: Sequence[tuple[str, str, str]],
-    settings: Settings | None = None,
+    settings: TransESettings | None = None,
     note: Callable[[int, float], None] = lambda epoch, loss: None,
 ) -> TransE:
     """Learn from (head, relation, tail). Equal input and seed give equal vectors. Raises
     InputError without triples."""
-    settings = settings or Settings()
+    settings = settings or TransESettings()
     if not triples:
         raise InputError("there are no relations to learn from: say something first")
     entities = {name: i for i, name in enumerate(dict.fromkeys(e for h, _, t in triples for e in (h, t)))}
@@ -109,7 +109,7 @@ def _corrupted(
 
 
 def _step(
-    entity: Array, relation: Array, rows: NDArray[np.int64], wrong: NDArray[np.int64], settings: Settings
+    entity: Array, relation: Array, rows: NDArray[np.int64], wrong: NDArray[np.int64], settings: TransESettings
 ) -> float:
     """One pass in small batches; the mean loss. Entities are brought back to length 1."""
     total = 0.0

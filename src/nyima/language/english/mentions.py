@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 
-from nyima.domain.memory import ME
+from nyima.domain.records import ME
 from nyima.language.english.clauses import base_form
 from nyima.language.words import fold, words
 
-__all__ = ["PERSONAL", "another_person", "canonical_mention", "is_person", "stems"]
+__all__ = ["NOTHING", "PERSONAL", "ROLE_NAME", "THINGS", "another_person", "canonical_mention", "is_person", "stems"]
 
 _STOP = frozenset(
     "a an the my our his her their its this that some any of for in on at to with and or user s be have own now not new"
@@ -71,3 +71,14 @@ def another_person(mention: str) -> bool:
         return name != ME
     first = name.removeprefix("user's ").split("'s ")[0]
     return is_person(first)
+
+
+THINGS = frozenset({"it", "this", "that", "its", "they", "them", "their"})
+
+ROLE_NAME = re.compile(
+    r"^((?:my|our|[A-Z]\w+'s|user's) (?:(?!with|of|for|at|in|to|from|on)[a-z][\w-]* ){0,2}(?!with|of|for|at|in|to|from|on)[a-z][\w-]*)"
+    r" ((?:Dr\.? |Mr\.? |Mrs\.? |Ms\.? )?[A-Z]\w+(?: [A-Z]\w+)?)$"
+)
+
+
+NOTHING = frozenset("this that these those there here what everything something nothing".split())

@@ -16,7 +16,7 @@ from nyima.domain.changes import Add, Change, Delta, Retire
 from nyima.domain.conversation import Origin, clean_text
 from nyima.domain.documents import Document
 from nyima.domain.mechanism import Mechanism, Source
-from nyima.domain.memory import Interval, Passage, Provenance
+from nyima.domain.records import Interval, Passage, Provenance
 from nyima.errors import ModelError, NotFound
 from nyima.mechanisms.documents.cut import cut
 from nyima.read.embedding import index_pending

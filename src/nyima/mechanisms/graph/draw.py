@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nyima.domain.conversation import iso
-from nyima.domain.memory import Relation
+from nyima.domain.records import Relation
 from nyima.mechanisms.graph.look import Neighbourhood
 
 __all__ = ["as_dot", "as_html", "as_svg", "as_tree", "relation_to_json"]

@@ -15,14 +15,9 @@ from datetime import datetime, timedelta, tzinfo
 
 from nyima.domain.changes import Add, Change, Retire, Revise
 from nyima.domain.conversation import Origin, Scope, Turn
-from nyima.domain.memory import ME, Claim, Entity, Interval, Provenance, Relation
 from nyima.domain.ports import RecordFilter, Store
-from nyima.language.english.mentions import another_person, canonical_mention, stems
-from nyima.language.english.statement import Statement
-from nyima.language.moments import Moment, read_moment
-from nyima.language.relations import LABELS, label_of, single
-from nyima.language.words import fold
-from nyima.mechanisms.graph.comparing import (
+from nyima.domain.records import ME, Claim, Entity, Interval, Provenance, Relation
+from nyima.language.english.comparing import (
     OVER,
     called,
     ended_thing,
@@ -32,6 +27,11 @@ from nyima.mechanisms.graph.comparing import (
     shared_matter,
     standard_note,
 )
+from nyima.language.english.mentions import another_person, canonical_mention, stems
+from nyima.language.english.statement import Statement
+from nyima.language.moments import Moment, read_moment
+from nyima.language.relations import LABELS, label_of, single
+from nyima.language.words import fold
 from nyima.mechanisms.graph.entities import Nodes, relation_id
 from nyima.mechanisms.graph.partitions import Partitions
 

@@ -13,20 +13,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from nyima.domain.conversation import Scope, Turn
-from nyima.domain.memory import ME, Claim, Entity, Interval, Provenance, Relation
 from nyima.domain.ports import Probe, RecordFilter, Store
-from nyima.language.english.mentions import PERSONAL, canonical_mention, is_person, stems
+from nyima.domain.records import ME, Claim, Entity, Interval, Provenance, Relation
+from nyima.language.english.mentions import PERSONAL, ROLE_NAME, THINGS, canonical_mention, is_person, stems
 from nyima.language.relations import label_of
 from nyima.language.words import fold
 
 __all__ = ["Nodes", "relation_id"]
 
 _ALIASING = ("name", "nickname", "same_as")
-_THINGS = frozenset({"it", "this", "that", "its", "they", "them", "their"})
-_ROLE_NAME = re.compile(
-    r"^((?:my|our|[A-Z]\w+'s|user's) (?:(?!with|of|for|at|in|to|from|on)[a-z][\w-]* ){0,2}(?!with|of|for|at|in|to|from|on)[a-z][\w-]*)"
-    r" ((?:Dr\.? |Mr\.? |Mrs\.? |Ms\.? )?[A-Z]\w+(?: [A-Z]\w+)?)$"
-)
 _MOST_LIKE = 60
 
 
@@ -102,7 +97,7 @@ class Nodes:
     def _make(self, name: str) -> Entity:
         id = ME if name == ME else entity_id(self.turn.id, name)
         aliases: tuple[str, ...] = ()
-        role = _ROLE_NAME.match(name)
+        role = ROLE_NAME.match(name)
         if role:
             aliases, name = (canonical_mention(f"{role[1]} {role[2]}"),), role[2]
         made = Provenance(turns=(self.turn.id,) if id != ME else (), writer="graph", origin=self.turn.origin)
@@ -124,7 +119,7 @@ class Nodes:
         if name == ME:
             return (await self.get([ME])).get(ME) or self._make(ME)
         low = fold(name)
-        if low in PERSONAL | _THINGS:
+        if low in PERSONAL | THINGS:
             return await self._pronoun(low)
         role = re.match(r"^(?:user|([\w .]+?))'s ([\w -]+)$", name)
         if role:

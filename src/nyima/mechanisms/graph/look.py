@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from nyima.change.opened import OpenMemory
 from nyima.domain.conversation import Turn
 from nyima.domain.evidence import Budget
-from nyima.domain.memory import ME, Entity, MemoryRecord, Relation
 from nyima.domain.ports import RecordFilter
+from nyima.domain.records import ME, Entity, MemoryRecord, Relation
 from nyima.errors import NotFound
 from nyima.language.english.mentions import stems
 

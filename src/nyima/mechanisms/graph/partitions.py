@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nyima.domain.conversation import Scope
-from nyima.domain.memory import Relation, partition
 from nyima.domain.ports import Probe, RecordFilter, Store, Vector
+from nyima.domain.records import Relation, partition
 from nyima.language.relations import LABELS, OPEN_LABELS, SUBCLASSES, Subclass, subclass_of
 
 __all__ = ["Embed", "Partitions", "floats"]

@@ -5,7 +5,6 @@ or stops the branch."""
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -14,11 +13,12 @@ from numpy.typing import NDArray
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Budget, Evidence, Query, Selection, Step, Visit
-from nyima.domain.memory import ME, Entity, MemoryRecord, Relation
 from nyima.domain.ports import RecordFilter, Store, Vector
 from nyima.domain.recipe import SourceSpec
+from nyima.domain.records import ME, Entity, MemoryRecord, Relation
 from nyima.domain.roles import Retriever
 from nyima.errors import ModelError
+from nyima.language.english.questions import MENTION, WH
 from nyima.language.words import content_words
 from nyima.mechanisms.graph.partitions import Embed, floats
 from nyima.mechanisms.graph.policy import WalkPolicy
@@ -33,13 +33,6 @@ _HOPS = 2
 _MOST = 40
 _FANOUT = 12
 _WIDE = 20
-_WH = re.compile(
-    r"^\W*(?:(?:so|and|but|hey|please|nyima|can you tell me|do you (?:know|remember)|tell me|remind me)[\s,]+)*"
-    r"(?:what(?:'s| is| are| was| time| day| kind of)?|which|who(?:'s| is)?|where(?:'s| is)?|when(?:'s| is)?|how(?: many| much| old| long)?|why|"
-    r"do|does|did|is|are|am|was|were|can|could|should|will|would)\b",
-    re.IGNORECASE,
-)
-_MENTION = re.compile(r"\b(?:my|our) [\w-]+(?:'s [\w-]+)*|(?<=\s)[A-Z][\w-]*(?: [A-Z0-9][\w-]*)*|\"[^\"]+\"")
 
 
 def _by_rules(relation: Relation) -> bool:
@@ -50,8 +43,8 @@ def _by_rules(relation: Relation) -> bool:
 def question_parts(text: str) -> tuple[str, str]:
     """The entity and the relation that a question is about; both are the whole question
     when it does not show them."""
-    mentions = _MENTION.findall(text)
-    rest = _WH.sub("", _MENTION.sub(" ", text))
+    mentions = MENTION.findall(text)
+    rest = WH.sub("", MENTION.sub(" ", text))
     relation = " ".join(content_words(rest))
     entity = " ".join(m for m in mentions if m != "I")
     words = relation.split()

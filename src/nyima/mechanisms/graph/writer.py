@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from nyima.domain.changes import Delta
 from nyima.domain.conversation import Origin, Role, Scope, Turn
 from nyima.domain.mechanism import Mechanism, Source, When, Writer
-from nyima.domain.memory import ME, Interval, Note
 from nyima.domain.ports import Job, RecordFilter
+from nyima.domain.records import ME, Interval, Note
 from nyima.domain.roles import Written
 from nyima.errors import ModelError
 from nyima.language.english.extract import statements
+from nyima.language.english.mentions import NOTHING
 from nyima.language.english.statement import Statement, from_fact
 from nyima.language.facts import proposals
 from nyima.language.intent import first_person
@@ -34,7 +35,6 @@ from nyima.write.desk import Desk, notes_of
 __all__ = ["MECHANISM", "GraphWriter"]
 
 _BEFORE = 6
-_NOTHING = frozenset("this that these those there here what everything something nothing".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class GraphWriter:
 
 def _says_something(said: Statement) -> bool:
     """Whether a statement has a subject: "That sounds great" and "Have fun" name nobody."""
-    return fold(said.head) not in _NOTHING and (said.head != ME or first_person(said.clause))
+    return fold(said.head) not in NOTHING and (said.head != ME or first_person(said.clause))
 
 
 def _states(turn: Turn) -> bool:

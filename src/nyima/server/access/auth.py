@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from starlette.requests import HTTPConnection
 
 from nyima.server.access.keys import Key, KeyRing
-from nyima.server.access.limits import Limits
+from nyima.server.access.limits import RateLimits
 from nyima.server.problems import Problem
 
 __all__ = ["COOKIE", "Gate", "needs"]
@@ -28,7 +28,7 @@ class Gate:
     or when the server starts again."""
 
     ring: KeyRing
-    limits: Limits
+    limits: RateLimits
     seed: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
     def check(self, request: HTTPConnection) -> Key:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from nyima.server.access.keys import Key
 from nyima.server.problems import Problem
 
-__all__ = ["Limits"]
+__all__ = ["RateLimits"]
 
 _DAY = 86_400.0
 
@@ -24,7 +24,7 @@ class _Spent:
 
 
 @dataclass(slots=True)
-class Limits:
+class RateLimits:
     """Counts what keys spend. ``now`` is a monotonic clock in seconds."""
 
     now: Callable[[], float] = time.monotonic

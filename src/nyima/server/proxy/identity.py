@@ -15,7 +15,7 @@ from nyima.memory import Memory
 from nyima.server.access.keys import Key
 from nyima.server.problems import Problem
 
-__all__ = ["Told", "header", "housekeeping", "open_session", "own_session", "place_of", "scope_of", "told"]
+__all__ = ["RequestIdentity", "header", "housekeeping", "open_session", "own_session", "place_of", "scope_of", "told"]
 
 _MODES = ("on", "off", "read", "write")
 _LONGEST = 200
@@ -32,7 +32,7 @@ _MOST_ALIKE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RequestIdentity:
     """What a request says about itself: the memory, the session (empty when it names none),
     the mode, the key of an idempotent request."""
 
@@ -64,7 +64,7 @@ def scope_of(key: Key, wanted: str) -> Scope:
         raise Problem(400, str(error), param="user") from error
 
 
-def told(key: Key, headers: Mapping[str, str], body: Mapping[str, Any], *, trusted: bool) -> Told:
+def told(key: Key, headers: Mapping[str, str], body: Mapping[str, Any], *, trusted: bool) -> RequestIdentity:
     """Read headers and body. ``trusted`` also reads the headers of other front ends (Open
     WebUI, LiteLLM). Raises Problem."""
     metadata = body.get("metadata")
@@ -88,7 +88,7 @@ def told(key: Key, headers: Mapping[str, str], body: Mapping[str, Any], *, trust
     # for others; a key of one user keeps it to itself, whatever its program calls its users.
     own = header(headers, "x-nyima-user-id")
     wanted = user if "act-as" in key.scopes else own
-    return Told(scope_of(key, wanted), session, mode, bool(given), _first(headers.get("idempotency-key")))
+    return RequestIdentity(scope_of(key, wanted), session, mode, bool(given), _first(headers.get("idempotency-key")))
 
 
 def header(headers: Mapping[str, str], name: str) -> str:

@@ -18,16 +18,16 @@ from nyima.errors import ModelUnreachable, NyimaError
 from nyima.exchange import Exchange
 from nyima.language.words import tokens
 from nyima.server.access.keys import Key
-from nyima.server.access.limits import Limits
+from nyima.server.access.limits import RateLimits
 from nyima.server.metrics import Metrics
 from nyima.server.pool import Memories
 from nyima.server.problems import Problem, envelope, problem_of
-from nyima.server.proxy.identity import Told
+from nyima.server.proxy.identity import RequestIdentity
 from nyima.server.proxy.note_support import Notetakers
 from nyima.server.proxy.response_owners import Owned
 from nyima.server.proxy.rewrite import Answered, refused
 from nyima.server.proxy.upstream import Sent, Upstream
-from nyima.server.proxy.wires import Stream, Wire
+from nyima.server.proxy.wires import Wire, WireStream
 from nyima.server.sse import events, parsed, rendered
 
 __all__ = ["MOST_ANSWER", "RelayParts", "Work"]
@@ -46,7 +46,7 @@ class RelayParts:
     upstream: Upstream
     owned: Owned
     notetakers: Notetakers
-    limits: Limits
+    limits: RateLimits
     metrics: Metrics
 
 
@@ -56,7 +56,7 @@ class Work:
 
     services: RelayParts
     running: set[asyncio.Task[Any]]
-    who: Told
+    who: RequestIdentity
     key: Key
     wire: Wire
     exchange: Exchange | None
@@ -68,7 +68,7 @@ class Work:
     opened: bool = False
     begun: bool = False
     repeated: bool = False
-    stream: Stream | None = None
+    stream: WireStream | None = None
 
     @property
     def strips(self) -> bool:
@@ -220,7 +220,7 @@ class Work:
             self.stream = self.wire.stream(self.exchange, self.bare, notes=self.strips)
             await self._follow(self.stream, sent, put)
 
-    async def _follow(self, stream: Stream, sent: Sent, put: Any) -> None:
+    async def _follow(self, stream: WireStream, sent: Sent, put: Any) -> None:
         """Pass on what comes. The first events wait for a word of the reply, so that one which
         turns out to be notes alone can be asked for again; they do not wait for long, since a
         model may think aloud before it says something."""

@@ -14,14 +14,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from nyima.domain.conversation import Role
-from nyima.exchange import Asked, Exchange
+from nyima.exchange import Exchange, ProgramRequest
 from nyima.server.access.keys import Key
-from nyima.server.access.limits import Limits
+from nyima.server.access.limits import RateLimits
 from nyima.server.metrics import Metrics
 from nyima.server.pool import Memories
 from nyima.server.problems import Problem
 from nyima.server.proxy.identity import (
-    Told,
+    RequestIdentity,
     header,
     housekeeping,
     open_session,
@@ -49,7 +49,7 @@ class Proxy:
 
     memories: Memories
     upstream: Upstream
-    limits: Limits
+    limits: RateLimits
     metrics: Metrics
     notetakers: Notetakers
     trusted: bool = False
@@ -73,7 +73,9 @@ class Proxy:
         work = Work(services, self.running, who, key, wire, exchange, sent, dict(request.headers), plain)
         return await (work.streamed() if body.get("stream") is True else work.whole())
 
-    async def _begin(self, who: Told, key: Key, wire: Wire, body: Mapping[str, Any], lines: Lines) -> Exchange | None:
+    async def _begin(
+        self, who: RequestIdentity, key: Key, wire: Wire, body: Mapping[str, Any], lines: Lines
+    ) -> Exchange | None:
         """The exchange of a request that the memory takes part in; the message is stored."""
         message = next((text for role, text in reversed(lines) if role == "user"), "")
         if who.mode == "off" or housekeeping(message):
@@ -95,10 +97,10 @@ class Proxy:
         place = await place_of(memory, session, messages, now, answered=last + 1 < len(lines), own=own)
         dialogue = tuple((r, t) for r, t in lines[:last] if r in {"user", "assistant"} and t.strip())
         notes = wire.plain(body) and who.writes and self.notetakers.asked(body.get("model"))
-        asked = Asked(message, session, dialogue, place, who.key, who.reads, who.writes, notes)
+        asked = ProgramRequest(message, session, dialogue, place, who.key, who.reads, who.writes, notes)
         return await Exchange.begin(memory, asked)
 
-    async def _going_on(self, who: Told, body: Mapping[str, Any]) -> Exchange | None:
+    async def _going_on(self, who: RequestIdentity, body: Mapping[str, Any]) -> Exchange | None:
         """What tools gave, without a message: it goes on with the message before the response
         that called them."""
         session = self.owned.session(body.get("previous_response_id"), who.scope)
@@ -108,7 +110,7 @@ class Proxy:
         said = [t for t in await memory.turns(session) if t.role is Role.USER]
         if not said:
             return None
-        asked = Asked(said[-1].text, session, (), said[-1].id, who.key, reads=False, notes=False)
+        asked = ProgramRequest(said[-1].text, session, (), said[-1].id, who.key, reads=False, notes=False)
         return await Exchange.begin(memory, asked, said[-1])
 
     async def pass_on(self, request: Request, key: Key, path: str) -> Response:

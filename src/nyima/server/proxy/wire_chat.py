@@ -10,7 +10,7 @@ from typing import Any
 from nyima.domain.evidence import Usage
 from nyima.errors import ModelUnreachable
 from nyima.exchange import Exchange
-from nyima.server.proxy.wires import CUT, Lines, Stream, Wire, added, messages_of, role_of, text_in, usage_of
+from nyima.server.proxy.wires import CUT, Lines, Wire, WireStream, added, messages_of, role_of, text_in, usage_of
 from nyima.server.sse import DONE, SseEvent, rendered
 
 __all__ = ["CHAT"]
@@ -67,7 +67,7 @@ class _ChatWire:
         names = ("prompt_tokens", "completion_tokens", "prompt_tokens_details")
         return usage_of(answer.get("usage"), names)
 
-    def stream(self, exchange: Exchange | None, body: Mapping[str, Any], *, notes: bool) -> Stream:
+    def stream(self, exchange: Exchange | None, body: Mapping[str, Any], *, notes: bool) -> WireStream:
         return _ChatStream(exchange if notes else None)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from nyima.domain.evidence import Usage
 from nyima.errors import ModelUnreachable
 from nyima.exchange import Exchange
-from nyima.server.proxy.wires import CUT, Lines, Stream, Wire, added, messages_of, role_of, text_in, usage_of
+from nyima.server.proxy.wires import CUT, Lines, Wire, WireStream, added, messages_of, role_of, text_in, usage_of
 from nyima.server.sse import SseEvent, rendered
 
 __all__ = ["RESPONSES"]
@@ -70,7 +70,7 @@ class _ResponsesWire:
     def usage(self, answer: Mapping[str, Any]) -> Usage:
         return usage_of(answer.get("usage"), ("input_tokens", "output_tokens", "input_tokens_details"))
 
-    def stream(self, exchange: Exchange | None, body: Mapping[str, Any], *, notes: bool) -> Stream:
+    def stream(self, exchange: Exchange | None, body: Mapping[str, Any], *, notes: bool) -> WireStream:
         return _ResponsesStream(exchange if notes else None, body)
 
 

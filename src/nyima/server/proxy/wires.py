@@ -11,7 +11,7 @@ from nyima.exchange import Exchange
 from nyima.server.problems import Problem
 from nyima.server.sse import SseEvent
 
-__all__ = ["CUT", "Lines", "Stream", "Wire", "added", "messages_of", "role_of", "text_in", "usage_of"]
+__all__ = ["CUT", "Lines", "Wire", "WireStream", "added", "messages_of", "role_of", "text_in", "usage_of"]
 
 Lines = list[tuple[str, str]]
 _ROLES = {"user", "assistant", "system", "developer", "tool"}
@@ -19,7 +19,7 @@ _MOST_TOKENS = 1_000_000_000
 CUT = "the upstream's answer broke off before its end"
 
 
-class Stream(Protocol):
+class WireStream(Protocol):
     """Turns the upstream's events into the client's. ``complete`` once the reply's end was
     seen; ``usage`` when it was told; ``text`` is all that the model wrote; ``ids`` are those
     of the response and its items."""
@@ -81,7 +81,7 @@ class Wire(Protocol):
         """An answer that repeats the request's instructions, with those of the program."""
         ...
 
-    def stream(self, exchange: Exchange | None, body: Mapping[str, Any], *, notes: bool) -> Stream:
+    def stream(self, exchange: Exchange | None, body: Mapping[str, Any], *, notes: bool) -> WireStream:
         """For an answer that is streamed; without ``notes`` every event goes on as it came,
         but for the instructions, which are those of the program's ``body``."""
         ...

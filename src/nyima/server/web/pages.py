@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from nyima.domain.conversation import Role
-from nyima.domain.memory import KINDS, Entity, MemoryRecord, Note, ProfileFact, Relation, Summary
+from nyima.domain.records import KINDS, Entity, MemoryRecord, Note, ProfileFact, Relation, Summary
 from nyima.errors import NotFound
 from nyima.mechanisms.documents.shelf import add_document, held_documents, index_documents, remove_documents
 from nyima.mechanisms.graph.draw import as_svg
@@ -27,7 +27,7 @@ from nyima.mechanisms.pins import pin, pinned
 from nyima.memory import Memory
 from nyima.read.trace import record_to_json
 from nyima.server.problems import Problem
-from nyima.server.state import Caller, caller, served
+from nyima.server.state import Principal, caller, served
 from nyima.services.counts import statistics
 
 __all__ = ["PAGES", "Route", "login_page", "render", "routes"]
@@ -96,11 +96,11 @@ async def _form(request: Request) -> _Form:
         raise Problem(422, f"the form cannot be read: {error}") from error
 
 
-def _reads(request: Request) -> Caller:
+def _reads(request: Request) -> Principal:
     return caller(request, "read")
 
 
-def _writes(request: Request) -> Caller:
+def _writes(request: Request) -> Principal:
     return caller(request, "read", "write")
 
 

@@ -21,7 +21,7 @@ from nyima.read.trace import evidence_to_dict
 from nyima.server.problems import Problem
 from nyima.server.shapes import ChatIn
 from nyima.server.sse import rendered
-from nyima.server.state import Caller, caller
+from nyima.server.state import Principal, caller
 from nyima.server.web.pages import Route, render
 
 __all__ = ["routes"]
@@ -62,7 +62,7 @@ async def _resume(nyima: Assistant, given: ChatIn) -> None:
             return  # it has ended in the meantime: the message begins a new one
 
 
-async def _events(who: Caller, nyima: Assistant, given: ChatIn) -> AsyncIterator[bytes]:
+async def _events(who: Principal, nyima: Assistant, given: ChatIn) -> AsyncIterator[bytes]:
     queue: asyncio.Queue[bytes | None] = asyncio.Queue()
     task = asyncio.get_running_loop().create_task(_talk(who, nyima, given, queue))
     who.served.running.add(task)
@@ -71,7 +71,7 @@ async def _events(who: Caller, nyima: Assistant, given: ChatIn) -> AsyncIterator
         yield piece
 
 
-async def _talk(who: Caller, nyima: Assistant, given: ChatIn, queue: asyncio.Queue[bytes | None]) -> None:
+async def _talk(who: Principal, nyima: Assistant, given: ChatIn, queue: asyncio.Queue[bytes | None]) -> None:
     """The reply, to its end whoever still listens."""
     with who.served.memories.talking(who.scope):
         try:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nyima.errors import ForeignStore, NewerStore, StoreError, StoreFull, StoreLocked, StoreReadOnly
 from nyima.stores.encoding import MIGRATIONS, decode
-from nyima.stores.sqlite import find as sqlite_search
+from nyima.stores.sqlite import indexes
 
 __all__ = ["compact", "erase", "open_file", "rebuild_text", "scan", "transaction", "translated"]
 
@@ -148,8 +148,8 @@ def erase(db: sqlite3.Connection, n: int, doomed: Sequence[tuple[str, str]]) -> 
     if any(what == "scope" for _, what in doomed):
         for table in ("sessions", "turns", "records", "vectors", "links", "changes", "jobs", "events", "event_refs"):
             db.execute(f"DELETE FROM {table} WHERE scope = ?", (n,))
-        sqlite_search.drop_text(db, n)
-        sqlite_search.ensure_text(db, n)
+        indexes.drop_text(db, n)
+        indexes.ensure_text(db, n)
         return
     some = "IN (SELECT value FROM json_each(?))"
     sessions = [(n, id) for id, kind in doomed if kind == "session"]  # their names are the user's: any text
@@ -160,7 +160,7 @@ def erase(db: sqlite3.Connection, n: int, doomed: Sequence[tuple[str, str]]) -> 
     rows = db.execute(f"SELECT n, kind FROM records WHERE scope = ? AND id {some}", (n, records)).fetchall()
     for row in rows:
         db.execute("DELETE FROM vectors WHERE n = ?", row[:1])
-        sqlite_search.remove_text(db, n, row[0], row[1])
+        indexes.remove_text(db, n, row[0], row[1])
         db.execute("DELETE FROM records WHERE n = ?", row[:1])
     ids = json.dumps([id for id, _ in doomed])
     for column in ("parent", "child"):
@@ -179,15 +179,15 @@ def erase(db: sqlite3.Connection, n: int, doomed: Sequence[tuple[str, str]]) -> 
 
 def rebuild_text(db: sqlite3.Connection, n: int) -> int:
     """Make the scope's full-text rows again from its records; their number."""
-    sqlite_search.drop_text(db, n)
-    sqlite_search.ensure_text(db, n)
+    indexes.drop_text(db, n)
+    indexes.ensure_text(db, n)
     rows = db.execute(
         "SELECT r.n, r.id, r.kind, r.valid_from, r.valid_to, r.rec_from, r.rec_to, r.stale, r.body"
         " FROM records r WHERE r.scope = ? ORDER BY r.n",
         (n,),
     ).fetchall()
     for row in rows:
-        sqlite_search.add_text(db, n, row[0], row[2], decode(row[1:]).text)
+        indexes.add_text(db, n, row[0], row[2], decode(row[1:]).text)
     return len(rows)
 
 

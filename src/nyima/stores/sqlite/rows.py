@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import Any
 
 from nyima.domain.conversation import Session, Turn
-from nyima.domain.memory import Episode, MemoryRecord
 from nyima.domain.ports import LAPSED, Event, Job, RecordFilter
+from nyima.domain.records import Episode, MemoryRecord
 from nyima.errors import Conflict, LostLease, NotFound
 from nyima.stores.encoding import claim_key, decode, encode, from_micros, micros
-from nyima.stores.sqlite import find as sqlite_search
+from nyima.stores.sqlite import indexes
 
 __all__ = [
     "add_change", "add_event", "add_jobs", "add_record", "add_turn", "close_record", "embedder", "events", "finish", "jobs", "lease",
@@ -79,7 +79,7 @@ def add_record(db: sqlite3.Connection, n: int, record: MemoryRecord, places: Map
         return
     row = cursor.lastrowid
     assert row is not None
-    sqlite_search.add_text(db, n, row, record.kind, record.text)
+    indexes.add_text(db, n, row, record.kind, record.text)
     links = [(n, parent, record.id) for parent in set(record.parents)]
     db.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", links)
 

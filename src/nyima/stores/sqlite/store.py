@@ -15,12 +15,12 @@ from typing import TypeVar
 
 from nyima.domain.changes import Add, ChangeRow, Delta, Erase, Retire, Revise
 from nyima.domain.conversation import Origin, Role, Scope, Session, Turn
-from nyima.domain.memory import MemoryRecord
 from nyima.domain.ports import Event, Hit, Job, Probe, RecordFilter, Vector
+from nyima.domain.records import MemoryRecord
 from nyima.errors import Conflict, EmbedderMismatch
 from nyima.stores.encoding import from_micros, micros
 from nyima.stores.sqlite import files as sqlite_files
-from nyima.stores.sqlite import find as sqlite_search
+from nyima.stores.sqlite import indexes
 from nyima.stores.sqlite import rows as sqlite_rows
 from nyima.stores.sqlite.files import translated
 
@@ -41,7 +41,7 @@ class SqliteStore:
         self.path = path
         self._db = sqlite_files.open_file(path)
         self._thread = ThreadPoolExecutor(1, "nyima-sqlite")
-        self._matrices = sqlite_search.Matrices()
+        self._matrices = indexes.Matrices()
         self._numbers: dict[Scope, int] = {}
 
     async def _run(self, work: Callable[[], T]) -> T:
@@ -66,7 +66,7 @@ class SqliteStore:
         if row is None and make:
             self._db.execute("INSERT INTO scopes (tenant, user, assistant) VALUES (?, ?, ?)", key)
             row = self._db.execute(find, key).fetchone()
-            sqlite_search.ensure_text(self._db, row[0])
+            indexes.ensure_text(self._db, row[0])
             return int(row[0])
         if row is None:
             return 0
@@ -249,7 +249,7 @@ class SqliteStore:
                 return []
             if probe.vector is not None:
                 return self._matrices.search(self._db, n, probe)
-            return sqlite_search.search_words(self._db, n, probe)
+            return indexes.search_words(self._db, n, probe)
 
         return await self._run(work)
 

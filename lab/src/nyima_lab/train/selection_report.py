@@ -15,7 +15,7 @@ from nyima.mechanisms.graph.walk import walk
 from nyima_lab.measure.selection import compare_policies, selection_rows
 from nyima_lab.train.rewards import AnswerReward, QuoteReward
 from nyima_lab.train.run import Plan, learn, split
-from nyima_lab.train.samples import Asked, examples_of
+from nyima_lab.train.samples import TrainingQuestion, examples_of
 
 __all__ = ["selection_report", "selection_table"]
 
@@ -33,21 +33,23 @@ async def selection_report(
     """Read the examples, learn on one part of the persons (or questions), report the other."""
     if embedder is None:
         raise InputError("selection compares vectors: set an embedding model")
-    found: dict[int, list[Asked]] = {}
+    found: dict[int, list[TrainingQuestion]] = {}
     async for k, asked in examples_of(kind, path, embedder, ks, note):
         found.setdefault(k, []).append(asked)
     return await selection_table(found, seed, model)
 
 
-async def selection_table(found: dict[int, list[Asked]], seed: int, model: ChatModel | None = None) -> dict[str, Any]:
+async def selection_table(
+    found: dict[int, list[TrainingQuestion]], seed: int, model: ChatModel | None = None
+) -> dict[str, Any]:
     """Rows for each K and policy; the ablations without a warm start and without the gradient,
     and the A/B comparison of the rule with what was learned, at K = 3 (or the middle one)."""
     rows: list[dict[str, Any]] = []
     middle = 3 if 3 in found else sorted(found)[len(found) // 2]
     versus: dict[str, Any] = {}
     curves: dict[str, list[float]] = {}
-    train: list[Asked] = []
-    test: list[Asked] = []
+    train: list[TrainingQuestion] = []
+    test: list[TrainingQuestion] = []
     for k, asked in sorted(found.items()):
         train, test = split(asked, seed)
         reward: Reward = AnswerReward(model) if model is not None and k == middle else QuoteReward()
@@ -68,7 +70,7 @@ async def selection_table(found: dict[int, list[Asked]], seed: int, model: ChatM
     }  # fmt: skip
 
 
-def _milliseconds(test: Sequence[Asked], policy: WalkPolicy | Policy) -> float:
+def _milliseconds(test: Sequence[TrainingQuestion], policy: WalkPolicy | Policy) -> float:
     """How long a walk takes, without the search before it."""
     started = time.perf_counter()
     for asked in test:

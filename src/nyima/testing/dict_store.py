@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 
 from nyima.domain.changes import Add, ChangeRow, Delta, Erase, Retire, Revise
 from nyima.domain.conversation import Scope, Session, Turn
-from nyima.domain.memory import Episode, Interval, MemoryRecord
 from nyima.domain.ports import LAPSED, Event, Hit, Job, Probe, RecordFilter, Vector
+from nyima.domain.records import Episode, Interval, MemoryRecord
 from nyima.errors import Conflict, EmbedderMismatch, LostLease, NotFound
 from nyima.language.words import content_words, words
 

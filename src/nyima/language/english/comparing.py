@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-from nyima.domain.memory import ME, Entity, Relation
+from nyima.domain.records import ME, Entity, Relation
 from nyima.language.english.mentions import stems
 from nyima.language.moments import read_moment
 from nyima.language.relations import LABELS

@@ -12,12 +12,12 @@ from nyima.domain.ports import ChatModel
 from nyima.errors import ModelGarbled
 from nyima.language.words import cut_tokens, words
 from nyima.prompts.prompt import RELEVANCE, RelevanceIn
+from nyima_lab.measure.asking import ask
 from nyima_lab.measure.grounded import Piece, Sample
-from nyima_lab.measure.prompting import ask
 from nyima_lab.train.loop import Note
 from nyima_lab.train.pieces import Encoder
 from nyima_lab.train.retriever import query_text
-from nyima_lab.train.unified import Labels
+from nyima_lab.train.unified_training import Labels
 
 __all__ = ["LABELLED", "bm25_labels", "encoder_labels", "hard_labels", "model_labels", "planned_pieces"]
 

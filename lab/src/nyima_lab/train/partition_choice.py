@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nyima.domain.evidence import Evidence, Query
-from nyima.domain.memory import Relation
 from nyima.domain.ports import ChatModel, Embedder, RecordFilter
+from nyima.domain.records import Relation
 from nyima.errors import InputError
 from nyima.mechanisms.graph.learning import Adam, Example, Reward, through
 from nyima.mechanisms.graph.policy import Policy, fresh_policy
@@ -28,14 +28,14 @@ from nyima_lab.measure.stats import interval, t_test
 from nyima_lab.train.run import Note, Plan, reward_of, split, thinned
 from nyima_lab.train.samples import own_examples, questions_of
 
-__all__ = ["Choice", "choices_of", "partition_rows", "reinforce_agent", "train_partitions", "warm_agent"]
+__all__ = ["PartitionChoice", "choices_of", "partition_rows", "reinforce_agent", "train_partitions", "warm_agent"]
 
 Array = NDArray[np.float64]
 Told = Callable[[int, float], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PartitionChoice:
     """A question, and what each partition would bring to its answer: ``states`` and the best
     ``k`` memories by partition; ``nearest`` is the choice without an agent, ``dense`` the best
     ``k`` memories of all partitions."""
@@ -55,7 +55,9 @@ class Choice:
         return len({e.record.id for e in kept} & self.example.required) / len(self.example.required)
 
 
-async def _choice(memory: Memory, embedder: Embedder, at: datetime | None, asked: Example, k: int) -> Choice | None:
+async def _choice(
+    memory: Memory, embedder: Embedder, at: datetime | None, asked: Example, k: int
+) -> PartitionChoice | None:
     """None where there is nothing to choose from."""
     query = Query(asked.question, at or memory.clock.now(), as_of=at)
     (vector,) = await embedder.embed([query.words()])
@@ -69,7 +71,7 @@ async def _choice(memory: Memory, embedder: Embedder, at: datetime | None, asked
     pieces = {r.id: Evidence(r.text, "graph", 0.0, r, r.valid.since) for r in rows if isinstance(r, Relation)}
     nearest = await PartitionRetriever(memory.store, embedder.embed).nearest(memory.scope, vector, states)
     found = {place: tuple(pieces[h.id] for h in some) for place, some in best.items()}
-    return Choice(asked, states, found, nearest, tuple(pieces[h.id] for h in hits[:k]))
+    return PartitionChoice(asked, states, found, nearest, tuple(pieces[h.id] for h in hits[:k]))
 
 
 async def choices_of(
@@ -79,7 +81,7 @@ async def choices_of(
     source: tuple[str, Path | None],
     k: int,
     note: Note,
-) -> list[Choice]:
+) -> list[PartitionChoice]:
     """The questions of RealMem or LongMemEval, or, made by a model, about the user's own memory."""
     kind, path = source
     if path is not None:
@@ -93,7 +95,7 @@ async def choices_of(
     return [c for c in every if c is not None]
 
 
-def _stepped(policy: Policy, adam: Adam, choice: Choice, wanted: Array, weight: float) -> Policy:
+def _stepped(policy: Policy, adam: Adam, choice: PartitionChoice, wanted: Array, weight: float) -> Policy:
     """One step that makes the wanted partitions (a distribution) likelier, by so much."""
     states = choice.matrix()
     hidden, _ = policy.forward(states)
@@ -102,7 +104,7 @@ def _stepped(policy: Policy, adam: Adam, choice: Choice, wanted: Array, weight: 
 
 
 def warm_agent(
-    policy: Policy, choices: Sequence[Choice], *, episodes: int, rate: float, seed: int, note: Told
+    policy: Policy, choices: Sequence[PartitionChoice], *, episodes: int, rate: float, seed: int, note: Told
 ) -> Policy:
     """Learn to name the partition that brings most of what is required; several where several
     bring as much. An episode is one question. Raises InputError."""
@@ -120,7 +122,9 @@ def warm_agent(
     return policy
 
 
-async def reinforce_agent(policy: Policy, choices: Sequence[Choice], reward: Reward, plan: Plan, note: Told) -> Policy:
+async def reinforce_agent(
+    policy: Policy, choices: Sequence[PartitionChoice], reward: Reward, plan: Plan, note: Told
+) -> Policy:
     """An episode samples one partition for one question; the metric of the answer from its
     memories, less the usual one, says how much likelier that choice becomes."""
     draw, adam = np.random.default_rng(plan.seed), Adam(plan.rate)
@@ -137,7 +141,7 @@ async def reinforce_agent(policy: Policy, choices: Sequence[Choice], reward: Rew
     return policy
 
 
-def partition_rows(test: Sequence[Choice], agents: Mapping[str, PartitionAgent]) -> list[dict[str, Any]]:
+def partition_rows(test: Sequence[PartitionChoice], agents: Mapping[str, PartitionAgent]) -> list[dict[str, Any]]:
     """The share of the required memories among the ``k`` that are brought: by the nearest
     centre, by each agent, by the best partition there is, and by cosine over all memories."""
     kept: dict[str, list[float]] = {"nearest centre": [c.share(c.found[c.nearest]) for c in test]}
@@ -162,7 +166,7 @@ def partition_rows(test: Sequence[Choice], agents: Mapping[str, PartitionAgent])
 
 
 async def train_partitions(
-    memory: Memory, choices: Sequence[Choice], plan: Plan, model: ChatModel | None, note: Note
+    memory: Memory, choices: Sequence[PartitionChoice], plan: Plan, model: ChatModel | None, note: Note
 ) -> tuple[Version, dict[str, Any]]:
     """Learn on one part, report another, and use what was learned."""
     if len(choices) < 5:

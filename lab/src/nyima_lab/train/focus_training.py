@@ -14,7 +14,7 @@ from nyima_lab.measure.grounded import Piece, Sample
 from nyima_lab.models.focus import FocusModel, candidates, ends
 from nyima_lab.models.unified import Design, Laid, Layout, packages
 from nyima_lab.train.loop import Fitted, Note, Schedule, batched, choose_device, fingerprint, fit
-from nyima_lab.train.unified import Recipe, new_model, order_of, padded
+from nyima_lab.train.unified_training import TrainingRecipe, new_model, order_of, padded
 
 __all__ = ["train_focus"]
 
@@ -37,14 +37,14 @@ class _Net:
 
 def train_focus(
     parts: tuple[Sequence[Sample], Sequence[Sample]], folder: Path, schedule: Schedule, note: Note,
-    recipe: Recipe | None = None,
+    recipe: TrainingRecipe | None = None,
 ) -> tuple[FocusModel, Fitted]:  # fmt: skip
     """Train grounding and generation together, from nothing; ``folder`` gets what
     ``FocusModel`` reads. Of the recipe the shape and the turns are used."""
     torch, _ = packages()
     torch.manual_seed(schedule.seed)
     folder.mkdir(parents=True, exist_ok=True)
-    recipe = recipe or Recipe(Design(order_of(parts[0])))
+    recipe = recipe or TrainingRecipe(Design(order_of(parts[0])))
     recipe = replace(recipe, design=replace(recipe.design, mask=True, scored=False, name="focus"))
     model, layout = new_model(parts[0], recipe)
     head = torch.nn.Linear(recipe.shape[0], 1)

@@ -19,7 +19,7 @@ from nyima_lab.train.loop import Fitted, Note, Schedule, batched, choose_device,
 from nyima_lab.train.pieces import new_tokenizer
 from nyima_lab.train.retriever import texts_of
 
-__all__ = ["Labels", "Recipe", "evidence_for", "new_model", "order_of", "padded", "train_unified", "tune_plan"]
+__all__ = ["Labels", "TrainingRecipe", "evidence_for", "new_model", "order_of", "padded", "train_unified", "tune_plan"]
 
 _BIASES = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 
@@ -28,7 +28,7 @@ Labels = Mapping[tuple[str, str], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class TrainingRecipe:
     """What is trained: the design, how many pieces a sample shows, the shape of a new model (width, layers), or ``base``, a causal model (a
     folder of the hub's format, or a GGUF file) that gets LoRA of ``rank``."""
 
@@ -39,7 +39,7 @@ class Recipe:
     rank: int = 16
 
 
-def new_model(samples: Sequence[Sample], recipe: Recipe) -> tuple[Any, Layout]:
+def new_model(samples: Sequence[Sample], recipe: TrainingRecipe) -> tuple[Any, Layout]:
     """A model that wants training, with its layout."""
     if recipe.base is not None:
         return _adapted(recipe.base, recipe)
@@ -55,14 +55,14 @@ def new_model(samples: Sequence[Sample], recipe: Recipe) -> tuple[Any, Layout]:
     return transformers.LlamaForCausalLM(config), Layout(tokenizer, recipe.design)
 
 
-def _adapted(base: Path, recipe: Recipe) -> tuple[Any, Layout]:
+def _adapted(base: Path, recipe: TrainingRecipe) -> tuple[Any, Layout]:
     """A pretrained causal model with the new tokens and LoRA; of the old weights none
     changes, of the embeddings only the new rows."""
     torch, transformers = packages()
     try:
         import peft
     except ImportError as error:
-        raise PackError("LoRA needs peft: run `pip install 'nyima[train]'`") from error
+        raise PackError("LoRA needs peft: run `pip install 'nyima-lab[train]'`") from error
     folder, more = (base.parent, {"gguf_file": base.name}) if base.is_file() else (base, {})
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, **more)
@@ -100,7 +100,7 @@ def evidence_for(sample: Sample, most: int, draw: random.Random, labels: Labels)
 
 
 def train_unified(
-    parts: tuple[Sequence[Sample], Sequence[Sample]], folder: Path, recipe: Recipe, schedule: Schedule, note: Note,
+    parts: tuple[Sequence[Sample], Sequence[Sample]], folder: Path, recipe: TrainingRecipe, schedule: Schedule, note: Note,
     labels: Labels | None = None,
 ) -> tuple[UnifiedModel, Fitted]:  # fmt: skip
     """Train on the first part, stop by the second; ``folder`` gets the model, its tokenizer

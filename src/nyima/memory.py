@@ -228,15 +228,20 @@ class Memory:
         return held.id
 
     async def end_session(self, session: str | None = None) -> None:
-        """End a session: with a chat model its writers become jobs. Without an id, the
-        session of ``remember``."""
+        """End a session: its writers become jobs, without a chat model those that need none.
+        Without an id, the session of ``remember``."""
         key = clean_text(session) if session else self._session.id if self._session else None
         if key is None:
             return
         found = await self.store.sessions(self.scope, ids=(key,))
         if not found:
             raise NotFound(f"there is no session {key!r}: `nyima sessions` lists them")
-        await self.ingest.end(self.scope, found[0], self.parts.recipe, owed=self.parts.chat is not None)
+        await self.ingest.end(
+            self.scope,
+            found[0],
+            self.parts.recipe,
+            owed=lambda writer: self.parts.chat is not None or not writer.needs_model,
+        )
         if self._session and self._session.id == key:
             self._session = None
 

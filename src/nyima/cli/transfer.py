@@ -71,7 +71,7 @@ async def _bring_in(memory: Memory, file: Path, format: str | None) -> dict[str,
                 continue
             await memory.remember(one.turns, session=one.id, title=one.title, owed=False)
             (session,) = await memory.store.sessions(memory.scope, ids=(one.id,))
-            await memory.ingest.end(memory.scope, session, memory.recipe, owed=False)
+            await memory.ingest.end(memory.scope, session, memory.recipe, owed=lambda writer: False)
             sessions += 1
             turns += len(one.turns)
             ids.append(one.id)

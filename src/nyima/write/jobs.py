@@ -118,15 +118,18 @@ class Ingest:
         with contextlib.suppress(NotFound):  # the user's turn was erased while the reply came
             await self.store.append(scope, session, [reply], delta=delta, jobs=jobs, events=events, close=close)
 
-    async def end(self, scope: Scope, session: Session, recipe: Recipe, *, owed: bool = True) -> Session:
-        """End a session; when ``owed``, its writers become jobs. Ending twice changes
-        nothing."""
+    async def end(
+        self, scope: Scope, session: Session, recipe: Recipe, *, owed: Callable[[Writer], bool] = _all
+    ) -> Session:
+        """End a session; its writers (those that are ``owed``) become jobs. Ending twice
+        changes nothing."""
         if session.ended is not None:
             return session
         turns = await self.store.turns(scope, session=session.id)
         ended = replace(session, ended=turns[-1].at if turns else self.clock.now())
         spoken = any(t.role is Role.USER and t.text.strip() for t in turns)
-        names = [w.name for w in self.registry.writers(recipe, When.SESSION_END)] if spoken and owed else []
+        writers = self.registry.writers(recipe, When.SESSION_END) if spoken else ()
+        names = [w.name for w in writers if owed(w)]
         await self.store.put_session(scope, ended, [follow_up(name, session.id, recipe.name) for name in names])
         return ended
 

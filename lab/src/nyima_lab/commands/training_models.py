@@ -236,8 +236,8 @@ async def _labels(
     common: Common, design: DesignOptions, samples: Sequence[Sample], note: Any
 ) -> Mapping[tuple[str, str], float]:
     from nyima.app.environment import find_chat_model
-    from nyima_lab.train import relevance
     from nyima.errors import InputError
+    from nyima_lab.train import relevance
     from nyima_lab.train.pieces import load_encoder
 
     if design.labels == "hard":

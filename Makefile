@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CODE := src lab tests tools
+FAST := $(addprefix tests/,architecture change examples language mechanisms models papers paths prompts read services stores write)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: chat check test docs clean

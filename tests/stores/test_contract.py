@@ -19,11 +19,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from nyima.adapters.sqlite import SqliteStore
 from nyima.domain.changes import Add, Delta, Erase, Retire, Revise
 from nyima.domain.conversation import Scope
 from nyima.domain.ports import Probe, RecordFilter, Store
 from nyima.errors import Conflict, NotFound
+from nyima.stores.sqlite.store import SqliteStore
 from nyima.testing import HashEmbedder, MemoryStore
 from nyima.testing.contract import ME, SESSION, T0, YOU, StoreContract, note, turn
 
@@ -128,7 +128,7 @@ TestWalk = Walk.TestCase
 _WRITER = """
 import asyncio, sys
 from pathlib import Path
-from nyima.adapters.sqlite import SqliteStore
+from nyima.stores.sqlite.store import SqliteStore
 from nyima.domain.changes import Add, Delta
 from nyima.testing.contract import ME, SESSION, note, turn
 async def main():

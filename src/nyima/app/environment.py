@@ -1,5 +1,5 @@
 """Settings and wiring: the only module that reads the environment, and the only one
-that joins engines to adapters."""
+that puts the parts together."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nyima import Assistant
-from nyima.bridge import Opening
+from nyima.sync import Opening
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 
 NOTE = '{"context": "They talked.", "knowledge": "The user said something.", "facts": {}}'

@@ -3,7 +3,7 @@
     pip install torch bert-score && python tools/check_bertscore.py
 
 The local embedder's token vectors go through ``bert_score.utils.greedy_cos_idf`` and
-through ``nyima.evals.metrics.bert_score``; printed are both and the largest difference.
+through ``nyima_lab.measure.metrics.bert_score``; printed are both and the largest difference.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from bert_score.utils import greedy_cos_idf
 
-from nyima.app import find_embedder, load_settings
-from nyima.evals.metrics import TokenVectors, bert_score
+from nyima.app.environment import find_embedder, load_settings
+from nyima_lab.measure.metrics import TokenVectors, bert_score
 
 PAIRS = (
     ("Your dog is called Biscuit.", "Your dog's name is Biscuit, and she is a beagle."),

@@ -22,7 +22,7 @@ from pathlib import Path
 WRITER = """
 import asyncio, sys, uuid
 from pathlib import Path
-from nyima.adapters.sqlite import SqliteStore
+from nyima.stores.sqlite.store import SqliteStore
 from nyima.domain.changes import Add, Delta, Revise
 from nyima.domain.ports import Job
 from nyima.testing.contract import ME, SESSION, note, turn
@@ -45,8 +45,8 @@ asyncio.run(main())
 
 async def state(path: Path) -> tuple[set[str], set[str], set[str], str]:
     """Turns, open records, jobs that are done, and SQLite's integrity check."""
-    from nyima.adapters.sqlite import SqliteStore
     from nyima.domain.ports import RecordFilter
+    from nyima.stores.sqlite.store import SqliteStore
     from nyima.testing.contract import ME
 
     store = SqliteStore(path)

@@ -26,9 +26,9 @@ from typing import Any
 
 import httpx2
 
-from nyima.adapters.reached import Reaches
+from nyima.app.opening import parts_for
 from nyima.memory import Memory
-from nyima.opening import parts_for
+from nyima.models.reached import Reaches
 from nyima.testing import HashEmbedder
 
 HERE = Path(__file__).parent

@@ -16,11 +16,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from nyima.adapters.speech import RATE, EspeakMouth, SileroDetector, WhisperEars, as_wav, resampled
-from nyima.app import load_settings, shelf
+from nyima.app.environment import load_settings, shelf
 from nyima.assistant import Assistant
-from nyima.interfaces.voice import WavAir, converse
+from nyima.models.speech import RATE, EspeakMouth, SileroDetector, WhisperEars, as_wav, resampled
 from nyima.testing import HashEmbedder, ScriptedModel
+from nyima.voice import WavAir, converse
 
 SENTENCES = (
     "My cat is called Luna and she is eleven years old.", "I moved to Porto in the spring of last year.",

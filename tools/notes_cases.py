@@ -16,9 +16,9 @@ from pathlib import Path
 
 from nyima import Assistant
 from nyima.domain.conversation import Origin, Role, Session, Turn
-from nyima.engines.facts import proposals
-from nyima.engines.gate import worth_keeping
-from nyima.engines.ingest import turn_id
+from nyima.language.facts import proposals
+from nyima.language.intent import worth_keeping
+from nyima.write.jobs import turn_id
 
 CASES = Path(__file__).parents[1] / "tests" / "judged" / "notes_cases.jsonl"
 
@@ -31,7 +31,7 @@ async def main(model: str, part: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with Assistant.open(Path(folder) / "m.db", model=model) as nyima:
             for case in cases:
-                now = nyima.memory.parts.clock.now()
+                now = nyima.memory.clock.now()
                 nyima._session = Session(turn_id(), now)
                 if case["before"]:
                     before = Turn(turn_id(), nyima._session.id, Role.ASSISTANT, case["before"], now, Origin.ASSISTANT)

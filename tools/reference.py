@@ -28,7 +28,7 @@ def _options(command: Any) -> list[str]:
 
 def commands() -> str:
     """Every command with its help and options."""
-    from nyima.interfaces.cli.main import app
+    from nyima.cli.main import app
 
     lines = ["# Commands", "", "Written by `make docs` from the program's own help.", ""]
 
@@ -81,7 +81,7 @@ def python() -> str:
 
 def recipes() -> str:
     """Every recipe with what fills its roles."""
-    table = importlib.import_module("nyima.engines.recipes").RECIPES
+    table = importlib.import_module("nyima.app.registry").registry().recipes
     lines = ["# Recipes", "", "Written by `make docs`. Choose one with `nyima chat --recipe NAME`.", ""]
     lines += ["| recipe | about | writers | sources (how, k) | in the system message |", "|---|---|---|---|---|"]
     for recipe in table.values():

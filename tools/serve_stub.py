@@ -16,12 +16,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from nyima.adapters.openai_chat import Endpoint, OpenAIChat
+from nyima.app.opening import parts_for
 from nyima.domain.conversation import Scope
-from nyima.interfaces.server.application import Serving, application
-from nyima.interfaces.server.keys import KeyRing
-from nyima.interfaces.server.listening import SETTINGS
-from nyima.opening import parts_for
+from nyima.models.openai import Endpoint, OpenAIChat
+from nyima.server.access.keys import KeyRing
+from nyima.server.application import Serving, application
+from nyima.server.uvicorn_settings import SETTINGS
 from nyima.testing import HashEmbedder
 from nyima.testing.upstream import StubUpstream, serving
 

@@ -14,26 +14,26 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-ENGINES = "src/nyima/engines/"
+SOURCE = "src/nyima/"
 EDITS = [
-    ("cond.gate", "src/nyima/engines/recipes.py", 'return self.gate == "reply"', "return False"),
-    ("cond.record", ENGINES + "strategies/conditional.py", "context=context,\n        knowledge=knowledge,", 'context="",\n        knowledge=turn.text,'),
-    ("cond.reflect", "src/nyima/app.py", 'recipe.judge == "reflect" and', "False and"),
-    ("cond.ablation", "src/nyima/app.py", "NoteWriter(desk, recipe.parts)", "NoteWriter(desk)"),
-    ("cond.history", ENGINES + "strategies/history.py", "if turn.text.strip() and turn.role is not Role.SYSTEM", "if turn.role is Role.USER"),
-    ("cond.k", ENGINES + "recipes.py", 'SourceSpec("history", "vector", 3, _PLAIN)', 'SourceSpec("history", "vector", 5, _PLAIN)'),
-    ("cond.dense", ENGINES + "strategies/retrievers.py", 'if self.how != "vector":', "if True:"),
-    ("rsum.fold", ENGINES + "strategies/summaries.py", 'body = last.body if last else ""', 'body = ""'),
-    ("rsum.bound", ENGINES + "strategies/summaries.py", "if len(kept) <= most:", "if True:"),
-    ("rsum.current", ENGINES + "strategies/summaries.py", 'Revise(last.id, successor, "session ended")', "Add(record)"),
-    ("rsum.context-only", "src/nyima/assistant.py", "if self.recipe.past else []", "if False else []"),
-    ("rsum.few-shot", ENGINES + "reading.py", "for shot in self.shots:", "for shot in ():"),
-    ("prof.system", ENGINES + "reading.py", 'if "profile" in self.recipe.system and known.profile.facts:', "if False:"),
-    ("prof.merge", ENGINES + "facts.py", "return Action.DELETE if current else Action.IGNORE", "return Action.IGNORE"),
-    ("prof.unknown", ENGINES + "facts.py", "if is_placeholder(value) or not supported", "if not supported"),
-    ("prof.robust", ENGINES + "notes.py", "    cut = min(", "    cut = -1 if True else min("),
-    ("prof.goodbye", "src/nyima/assistant.py", "if is_goodbye(text):", "if False:"),
-    ("prof.tasks", "src/nyima/assistant.py", "result = await self._use(*wish)", 'result = "nothing"'),
+    ("cond.gate", "domain/recipe.py", 'return self.gate == "reply"', "return False"),
+    ("cond.record", "mechanisms/conditional.py", "context=context,", 'context="",'),
+    ("cond.reflect", "read/judge.py", '"reflect": _prompted(ReflectingJudge),', '"reflect": lambda kit: ScoreJudge(),'),
+    ("cond.ablation", "mechanisms/conditional.py", 'knowledge if "knowledge" in self.desk.recipe.parts else ""', "knowledge"),
+    ("cond.history", "mechanisms/history.py", "if turn.text.strip() and turn.role is not Role.SYSTEM", "if turn.role is Role.USER"),
+    ("cond.k", "app/recipes.py", 'SourceSpec("history", "vector", 3, _PLAIN)', 'SourceSpec("history", "vector", 5, _PLAIN)'),
+    ("cond.dense", "read/search.py", 'if self.how != "vector":', "if True:"),
+    ("rsum.fold", "mechanisms/summaries.py", 'body = last.body if last else ""', 'body = ""'),
+    ("rsum.bound", "mechanisms/summaries.py", "if len(kept) <= most:", "if True:"),
+    ("rsum.current", "mechanisms/summaries.py", 'Revise(last.id, successor, "session ended")', "Add(successor)"),
+    ("rsum.context-only", "assistant.py", "if self.recipe.past else []", "if False else []"),
+    ("rsum.few-shot", "read/prompting.py", "for shot in self.shots:", "for shot in ():"),
+    ("prof.system", "read/prompting.py", "if whole.profile.facts:", "if False:"),
+    ("prof.merge", "language/facts.py", "return Action.DELETE if current else Action.IGNORE", "return Action.IGNORE"),
+    ("prof.unknown", "language/facts.py", "if is_placeholder(value) or not supported(", "if not supported("),
+    ("prof.robust", "prompts/notes.py", "    cut = min((i for m in markers", "    cut = -1 if True else min((i for m in markers"),
+    ("prof.goodbye", "assistant.py", "if is_goodbye(text):", "if False:"),
+    ("prof.tasks", "replying.py", "result = await use_tool(self.tools, *wish)", 'result = "nothing"'),
 ]  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def main() -> int:
         copy = Path(folder) / "copy"
         shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache"))
         for requirement, file, old, new in EDITS:
-            path = copy / file
+            path = copy / SOURCE / file
             text = path.read_text("utf-8")
             if old not in text:
                 print(f"{requirement:20} THE EDIT DOES NOT FIT {file}")
@@ -60,10 +60,10 @@ def main() -> int:
                 "no:cacheprovider",
                 "--req",
                 requirement,
-                "tests/engines",
-                "tests/paths",
+                "tests",
+                "--ignore=tests/e2e",
             ]
-            environment = {"PYTHONPATH": str(copy / "src"), "PATH": "/usr/bin:/bin"}
+            environment = {"PYTHONPATH": f"{copy}/src:{copy}/lab/src", "PATH": "/usr/bin:/bin"}
             whole = subprocess.run(command, cwd=copy, capture_output=True, text=True, env=environment)
             path.write_text(text.replace(old, new, 1), "utf-8")
             broken = subprocess.run(command, cwd=copy, capture_output=True, text=True, env=environment)

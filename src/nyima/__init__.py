@@ -14,9 +14,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nyima.app import Settings, load_settings
+    from nyima.app.environment import Settings, load_settings
     from nyima.assistant import Assistant
-    from nyima.bridge import Opening, Synchronous
+    from nyima.change.cascade import Receipt
     from nyima.domain.changes import Add, Delta, Erase, Retire, Revise, merge
     from nyima.domain.conversation import Origin, Role, Scope, Session, Turn
     from nyima.domain.evidence import (
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
         Usage,
         Visit,
     )
-    from nyima.domain.memory import (
+    from nyima.domain.mechanism import Source
+    from nyima.domain.recipe import Recipe
+    from nyima.domain.records import (
         Claim,
         Entity,
         Episode,
@@ -46,39 +48,36 @@ if TYPE_CHECKING:
         Relation,
         Summary,
     )
-    from nyima.engines.cascade import Receipt
-    from nyima.engines.recipes import RECIPES, Recipe
-    from nyima.engines.sources import Source
     from nyima.errors import NyimaError
-    from nyima.hand import Link
+    from nyima.mechanisms.by_hand import Link
     from nyima.memory import Explanation, Memory, Remembered, Said
+    from nyima.sync import Opening, Synchronous
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "nyima.app": ("Settings", "load_settings"),
+    "nyima.app.environment": ("Settings", "load_settings"),
     "nyima.assistant": ("Assistant",),
-    "nyima.bridge": ("Opening", "Synchronous"),
+    "nyima.sync": ("Opening", "Synchronous"),
     "nyima.domain.changes": ("Add", "Delta", "Erase", "Retire", "Revise", "merge"),
     "nyima.domain.conversation": ("Origin", "Role", "Scope", "Session", "Turn"),
     "nyima.domain.evidence": (
         "Answer", "Budget", "Evidence", "Notes", "Query", "Recall", "Review", "Selection", "Step", "Usage", "Visit",
     ),
-    "nyima.domain.memory": (
+    "nyima.domain.records": (
         "Claim", "Entity", "Episode", "Interval", "MemoryRecord", "Note", "Passage", "Profile", "ProfileFact",
         "Provenance", "Relation", "Summary",
     ),
-    "nyima.engines.cascade": ("Receipt",),
-    "nyima.engines.recipes": ("RECIPES", "Recipe"),
-    "nyima.engines.sources": ("Source",),
+    "nyima.change.cascade": ("Receipt",),
+    "nyima.domain.recipe": ("Recipe",),
+    "nyima.domain.mechanism": ("Source",),
     "nyima.errors": ("NyimaError",),
-    "nyima.hand": ("Link",),
+    "nyima.mechanisms.by_hand": ("Link",),
     "nyima.memory": ("Explanation", "Memory", "Remembered", "Said"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
-    "RECIPES",
     "Add",
     "Answer",
     "Assistant",

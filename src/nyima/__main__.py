@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from nyima.interfaces.cli.main import run
+from nyima.cli.main import run
 
 run()

@@ -11,26 +11,27 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from nyima.bridge import Opening
+from nyima.app.opening import parts_for, read_shots
+from nyima.app.registry import recipe_named
+from nyima.app.telemetry import span
+from nyima.app.tools import Tool, load_tools
+from nyima.change.cascade import Receipt
+from nyima.change.undo import LoggedChange
 from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
 from nyima.domain.evidence import Answer, Budget, Notes, Query, Recall
+from nyima.domain.mechanism import Source
 from nyima.domain.ports import ChatModel, Clock, Embedder, Message
-from nyima.engines.cascade import Receipt
-from nyima.engines.gate import is_goodbye
-from nyima.engines.ingest import turn_id
-from nyima.engines.prompts import sections
-from nyima.engines.reading import Known, PromptBuilder, Shot
-from nyima.engines.recipes import Recipe, recipe_named
-from nyima.engines.sources import Source
-from nyima.engines.strategies.common import notes_of
-from nyima.engines.undo import LoggedChange
+from nyima.domain.recipe import Recipe
 from nyima.errors import InputError, NoModel, NotFound
+from nyima.language.intent import is_goodbye
 from nyima.memory import Explanation, Memory, Said
-from nyima.opening import parts_for, read_shots
+from nyima.prompts.prompt import sections
+from nyima.read.prompting import Known, PromptBuilder, Shot
+from nyima.read.trace import trace_event
 from nyima.replying import Draft, Replies, concluded, known_of, recalled
-from nyima.spans import span
-from nyima.tools import Tool, load_tools
-from nyima.traces import trace_event
+from nyima.sync import Opening
+from nyima.write.desk import notes_of
+from nyima.write.jobs import turn_id
 
 __all__ = ["Assistant", "ModelOf"]
 
@@ -58,7 +59,7 @@ class Assistant:
         self._private = private
         self.memory = memory.reading() if private else memory
         self.last: Answer | None = None
-        self.recipe: Recipe = memory.parts.recipe
+        self.recipe: Recipe = memory.recipe
         self.tools = dict(tools or {})
         self._shots = tuple(shots)
         self._session: Session | None = None
@@ -136,7 +137,7 @@ class Assistant:
         await self._quiet()
         session = await self._current()
         before = self._own if self.private else await self.memory.turns(session.id)
-        said = Turn(turn_id(), session.id, Role.USER, text, self.memory.parts.clock.now())
+        said = Turn(turn_id(), session.id, Role.USER, text, self.memory.clock.now())
         if not self.private:
             with span(self.memory.parts, "remember") as spanned:
                 (said,) = await self.memory.ingest.hear(self.memory.scope, session, [said], self.recipe)
@@ -168,7 +169,7 @@ class Assistant:
             return
         builder = self._builder()
         messages = [Message("system", builder.system(known)), Message("user", sections("reply")["hello"])]
-        draft = Draft(Recall(Query("", self.memory.parts.clock.now())))
+        draft = Draft(Recall(Query("", self.memory.clock.now())))
         async for piece in self._replies.calls(messages, draft, time.perf_counter()):
             yield piece
         await self._store_greeting(session, draft.reply(), known)
@@ -178,7 +179,7 @@ class Assistant:
         if self.private:
             self._own.append(turn)
         elif text:
-            now = self.memory.parts.clock.now()
+            now = self.memory.clock.now()
             trace = trace_event(
                 Recall(Query("", now)), now, Answer(text, turn.id, Recall(Query("", now))), known=known.refs
             )
@@ -232,10 +233,10 @@ class Assistant:
             bound = chat.grammars or not self.tools
             style = ("json" if bound else "lines") if self._notes else "plain"
         about = {name: tool.about for name, tool in self.tools.items()} if self._notes else {}
-        return PromptBuilder(self.recipe, self.memory.parts.persona, style, chat.window, about, self._shots)
+        return PromptBuilder(self.recipe, self.memory.persona, style, chat.window, about, self._shots)
 
     def _spoken(self, session: Session, text: str) -> Turn:
-        now = self.memory.parts.clock.now()
+        now = self.memory.clock.now()
         return Turn(turn_id(), session.id, Role.ASSISTANT, clean_text(text), now, Origin.ASSISTANT)
 
     async def _noted(self, turns: Sequence[Turn]) -> dict[str, Notes]:
@@ -256,7 +257,7 @@ class Assistant:
     async def _current(self) -> Session:
         """The running session; a new one after a silence."""
         await self._end_silent()
-        now = self.memory.parts.clock.now()
+        now = self.memory.clock.now()
         if self._session is not None and not self.private:
             turns = await self.memory.turns(self._session.id)
             if turns and now - turns[-1].at >= self.memory.parts.silence:
@@ -269,7 +270,7 @@ class Assistant:
         """Once, end the sessions that fell silent before this start."""
         if not self._started and not self.private:
             self._started = True
-            await self.memory.ingest.end_silent(self.memory.scope, self.memory.parts.recipe)
+            await self.memory.ingest.end_silent(self.memory.scope, self.memory.recipe)
 
     async def resume(self, session: str | None = None, turns: Sequence[Said] = ()) -> None:
         """Go on with an open session of the memory; in a private chat, from ``turns``, which
@@ -278,7 +279,7 @@ class Assistant:
             raise InputError("only a private chat takes turns that are not stored: remember them first")
         self._known = None
         if self.private:
-            now = self.memory.parts.clock.now()
+            now = self.memory.clock.now()
             self._session = Session(session or "s-" + uuid.uuid4().hex[:16], turns[0].at or now if turns else now)
             self._own = [
                 Turn(

@@ -5,27 +5,27 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from nyima.app.telemetry import span
 from nyima.domain.changes import Delta, Erase
 from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
 from nyima.domain.evidence import Answer, Query, Recall, Usage
 from nyima.domain.ports import RecordFilter
-from nyima.engines.ingest import turn_id
-from nyima.engines.notes import ReplyStream
-from nyima.engines.prompts import fill, sections
-from nyima.engines.reading import Known, PromptBuilder, quoted
 from nyima.errors import InputError
 from nyima.memory import Memory
+from nyima.prompts.notes import ReplyStream
+from nyima.prompts.prompt import fill, sections
+from nyima.read.prompting import Known, PromptBuilder, quoted
 from nyima.replying import Draft, concluded, known_of, recalled
-from nyima.spans import span
+from nyima.write.jobs import turn_id
 
-__all__ = ["Asked", "Exchange"]
+__all__ = ["Exchange", "ProgramRequest"]
 
 _LINES = 8
 _TAG = "nyima-notes"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ProgramRequest:
     """What a program is about to ask a model: the user's message, its session, the lines
     (role, text) before it. ``id`` is the message's place: the same text at the same place is
     one turn. With a ``key`` the reply, too, is stored once, however often it is asked for.
@@ -46,25 +46,25 @@ class Exchange:
     """One message and its reply. ``system`` is what the system message gets, as data;
     ``recall`` what was found; ``said`` the user's turn, which is stored already."""
 
-    def __init__(self, memory: Memory, asked: Asked, said: Turn, known: Known, recall: Recall) -> None:
+    def __init__(self, memory: Memory, asked: ProgramRequest, said: Turn, known: Known, recall: Recall) -> None:
         self.memory, self.asked, self.said, self.recall = memory, asked, said, recall
         self._known = known
         self._draft = Draft(recall, ReplyStream(_TAG))
-        self._asks = asked.notes and asked.writes and memory.parts.recipe.takes_notes
+        self._asks = asked.notes and asked.writes and memory.recipe.takes_notes
         self.answer: Answer | None = None
 
     @classmethod
-    async def begin(cls, memory: Memory, asked: Asked, stored: Turn | None = None) -> Exchange:
+    async def begin(cls, memory: Memory, asked: ProgramRequest, stored: Turn | None = None) -> Exchange:
         """Store the message, unless it is there as ``stored``, and look up what the memory has
         on it. Raises InputError for an empty message, StoreError when it cannot be stored."""
         if not asked.text.strip():
             raise InputError("an empty message has no answer: write something")
-        now = memory.parts.clock.now()
+        now = memory.clock.now()
         text = clean_text(asked.text)
         place = asked.key or asked.id
         key = turn_id(asked.session, place, text) if place else turn_id()
         said = stored or Turn(key, asked.session, Role.USER, text, now)
-        recipe = memory.parts.recipe
+        recipe = memory.recipe
         if asked.writes and stored is None:
             session = Session(asked.session, now)
             with span(memory.parts, "remember") as spanned:
@@ -90,7 +90,7 @@ class Exchange:
     def system(self) -> str:
         """What is known and what was recalled, as data, and how to write notes; empty when
         there is neither."""
-        recipe = self.memory.parts.recipe
+        recipe = self.memory.recipe
         builder = PromptBuilder(recipe, "", "lines" if self.notes else "plain", 8_000, {})
         data = builder.standing(self._known)
         evidence = quoted(self.recall.kept, recipe.evidence.tokens, scored=recipe.scored) if self.recall.kept else ""
@@ -147,7 +147,7 @@ class Exchange:
         draft.text, draft.usage = text, usage or Usage()
         if text is not None or not self.notes:
             draft.finish = "cut"  # nobody was asked for notes: the job makes them
-        now = self.memory.parts.clock.now()
+        now = self.memory.clock.now()
         spoken = clean_text(draft.reply()).strip()
         key = self._reply_id(spoken, complete=complete)
         reply = Turn(key, self.said.session, Role.ASSISTANT, spoken, now, Origin.ASSISTANT)
@@ -161,7 +161,7 @@ class Exchange:
             self.answer = Answer(spoken, reply.id, self.recall, draft.stream.notes(), draft.usage, {})
             return self.answer
         self.answer = await concluded(
-            self.memory, self.memory.parts.recipe, session, turns, draft, complete=complete,
+            self.memory, self.memory.recipe, session, turns, draft, complete=complete,
             known=self._known,
         )  # fmt: skip
         return self.answer

@@ -6,15 +6,23 @@ import contextlib
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
-from nyima.bridge import Opening
+from nyima.app.opening import parts_for
+from nyima.app.services import Services
+from nyima.app.sources_file import checked
+from nyima.app.telemetry import span
+from nyima.change.cascade import Cascade, Forgetting, Receipt
+from nyima.change.undo import UNDONE, LoggedChange, log_of, noted_again, taken_back, withdrawn
 from nyima.domain.changes import Add, Delta, merge
 from nyima.domain.conversation import Origin, Role, Session, Turn, as_utc, clean_text
 from nyima.domain.evidence import Budget, Evidence, Query, Recall
-from nyima.domain.memory import (
+from nyima.domain.mechanism import Registry, Source, When, Writer
+from nyima.domain.ports import ChatModel, Clock, Embedder, Event, RecordFilter
+from nyima.domain.recipe import Recipe, SourceSpec
+from nyima.domain.records import (
     KINDS,
     Entity,
     MemoryRecord,
@@ -23,27 +31,21 @@ from nyima.domain.memory import (
     Relation,
     profile_of,
 )
-from nyima.domain.ports import ChatModel, Clock, Embedder, Event, RecordFilter
-from nyima.domain.text import content_words, fold
-from nyima.engines.cascade import Cascade, Forgetting, Receipt
-from nyima.engines.graph.resolve import stems
-from nyima.engines.ingest import MODEL_FREE, Ingest, Progress, turn_id
-from nyima.engines.recipes import Recipe, SourceSpec
-from nyima.engines.sources import Source
-from nyima.engines.strategies.common import Desk
-from nyima.engines.strategies.conditional import passive_note
-from nyima.engines.undo import UNDONE, LoggedChange, log_of, noted_again, taken_back, withdrawn
 from nyima.errors import InputError, ModelError, NotFound, StoreFull, StoreReadOnly
-from nyima.hand import Hand, Link
-from nyima.opening import parts_for
-from nyima.own_sources import checked
-from nyima.parts import Parts
-from nyima.spans import span
-from nyima.traces import trace_event
+from nyima.language.english.mentions import stems
+from nyima.language.relations import read_subclasses
+from nyima.language.words import content_words, fold
+from nyima.mechanisms.by_hand import Hand, Link
+from nyima.mechanisms.conditional import passive_note
+from nyima.read.trace import trace_event
+from nyima.sync import Opening
+from nyima.write.desk import Desk
+from nyima.write.jobs import Ingest, Progress, turn_id
 
 __all__ = ["Explanation", "Memory", "Remembered", "Said"]
 
 _FEW = 20
+_SEARCHES = ("hybrid", "words", "vector", "reciprocal", "walk")
 _MEANT = 0.45
 _MEANT_SHARE = 0.75
 
@@ -85,13 +87,53 @@ class Memory:
     Everything is async; ``Memory.open(…).sync`` has the same methods that block.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Services) -> None:
         self.parts = parts
         self.scope = parts.scope
         self.store = parts.store
-        self.ingest = Ingest(parts.store, parts.clock, parts.writer, parts.embedder, parts.silence)
         self._name = f"w-{uuid.uuid4().hex[:12]}"
         self._session: Session | None = None
+
+    @property
+    def ingest(self) -> Ingest:
+        """The write path."""
+        parts = self.parts
+        return Ingest(parts.store, parts.clock, parts.registry, parts.desk, parts.embedder, parts.silence)
+
+    @property
+    def clock(self) -> Clock:
+        """The time."""
+        return self.parts.clock
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """Makes vectors; None where memories are found by words alone."""
+        return self.parts.embedder
+
+    @property
+    def recipe(self) -> Recipe:
+        """The composition of the memory."""
+        return self.parts.recipe
+
+    @property
+    def registry(self) -> Registry:
+        """The mechanisms that are installed."""
+        return self.parts.registry
+
+    @property
+    def own_sources(self) -> tuple[Source, ...]:
+        """The user's own sources."""
+        return self.parts.sources
+
+    @property
+    def persona(self) -> str:
+        """The assistant's persona."""
+        return self.parts.persona
+
+    @property
+    def zone(self) -> tzinfo:
+        """The user's time zone."""
+        return self.parts.zone
 
     @classmethod
     def open(
@@ -144,7 +186,7 @@ class Memory:
             if not said.text.strip():
                 raise InputError("there is nothing to remember in an empty text: give some words")
             turns = [self._turn(said, session or "")]
-            note = passive_note(turns[0], Desk(self.store, None, self.parts.clock))
+            note = passive_note(turns[0], Desk(self.store, None, self.clock))
             extra = Delta((Add(note),), "conditional")
         else:
             turns, extra = [self._turn(s, session or "") for s in what], Delta()
@@ -154,11 +196,14 @@ class Memory:
         turns = [replace(t, session=key) for t in turns]
         line = Session(key, turns[0].at, title=clean_text(title))
         with_model = self.parts.chat is not None and not extra if owed is None else owed
-        wanted = (*(MODEL_FREE if owed is not False else ()), *(("gate",) if with_model else ()))
+
+        def wanted(writer: Writer) -> bool:
+            return owed is not False and (with_model or not writer.needs_model)
+
         with span(self.parts, "remember") as spanned:
             stored = await self.ingest.hear(self.scope, line, turns, self.parts.recipe, owed=wanted, extra=extra)
             spanned.found(len(stored))
-        made = [f"e-{t.id}" for t in stored if t.text.strip() and "history" in self.parts.recipe.writers]
+        made = [c.record.id for c in self.ingest.at_once(stored, self.recipe).changes if isinstance(c, Add)]
         made += [c.record.id for c in extra.changes if isinstance(c, Add)]
         return Remembered(tuple(stored), tuple(made))
 
@@ -171,7 +216,7 @@ class Memory:
             session=session,
             role=said.role,
             text=clean_text(said.text),
-            at=as_utc(said.at) if said.at else self.parts.clock.now(),
+            at=as_utc(said.at) if said.at else self.clock.now(),
             origin=origin,
             speaker=clean_text(said.speaker),
         )
@@ -183,15 +228,20 @@ class Memory:
         return held.id
 
     async def end_session(self, session: str | None = None) -> None:
-        """End a session: with a chat model its writers become jobs. Without an id, the
-        session of ``remember``."""
+        """End a session: its writers become jobs, without a chat model those that need none.
+        Without an id, the session of ``remember``."""
         key = clean_text(session) if session else self._session.id if self._session else None
         if key is None:
             return
         found = await self.store.sessions(self.scope, ids=(key,))
         if not found:
             raise NotFound(f"there is no session {key!r}: `nyima sessions` lists them")
-        await self.ingest.end(self.scope, found[0], self.parts.recipe, owed=self.parts.chat is not None)
+        await self.ingest.end(
+            self.scope,
+            found[0],
+            self.parts.recipe,
+            owed=lambda writer: self.parts.chat is not None or not writer.needs_model,
+        )
         if self._session and self._session.id == key:
             self._session = None
 
@@ -199,20 +249,22 @@ class Memory:
         """Do all work that is due; counts of jobs ``done``, ``waiting`` and ``parked``.
 
         Without a chat model only what needs none is done; the rest waits for one."""
-        kinds = () if self.parts.writer_chat is not None else MODEL_FREE
+        kinds = () if self.parts.writer_chat is not None else self.registry.without_model()
         return await self.ingest.drain(self.scope, self._name, progress, kinds)
 
     async def catch_up(self) -> None:
-        """Do what can be done in a moment: the profile out of what is noted already, then a few
-        jobs that need no model. The rest, and what takes a model's time, waits for ``drain``."""
-        await self.ingest.drain(self.scope, self._name, None, ("profile",), most=_FEW, vectors=False)
-        await self.ingest.drain(self.scope, self._name, None, MODEL_FREE, most=_FEW, vectors=False)
+        """Do what can be done in a moment: first what ended sessions owe and is noted already, then
+        a few jobs that need no model. The rest waits for ``drain``."""
+        quick = self.registry.quick()
+        ended = tuple(name for name in quick if self.registry.writer(name).when is When.SESSION_END)
+        for kinds in (ended, quick):
+            await self.ingest.drain(self.scope, self._name, None, kinds, most=_FEW, vectors=False)
 
     # --- reading ---
 
     def use(self, *sources: Source) -> None:
         """Look things up in these sources of your own, too (see ``Assistant.use``)."""
-        self.parts.sources = checked([*self.parts.sources, *sources])
+        self.parts = replace(self.parts, sources=checked([*self.parts.sources, *sources], self.registry))
 
     async def recall(
         self,
@@ -255,11 +307,10 @@ class Memory:
             # Without them the recall is by words, or without a trace, and says so.
             with contextlib.suppress(ModelError, StoreFull, StoreReadOnly):
                 await self.ingest.index(self.scope)
-        if recipe.selector == "policy":
-            await self.parts.learned()
-        at = self.parts.clock.now()
+        at = self.clock.now()
         asked = Query(clean_text(query), at, kinds=tuple(kinds), as_of=as_utc(as_of) if as_of else None)
-        return await self.parts.recaller(recipe, k=budget.records).recall(self.scope, asked, budget)
+        recaller = self.parts.recaller(recipe, k=budget.records, learned=await self.parts.learned())
+        return await recaller.recall(self.scope, asked, budget)
 
     async def records(
         self, *, kinds: Sequence[str] = (), as_of: datetime | None = None, retired: bool = False
@@ -267,7 +318,7 @@ class Memory:
         """The records that are valid now (or as of a time; or all), oldest first."""
         _known_kinds(kinds)
         moment = as_utc(as_of) if as_of else None
-        where = RecordFilter(kinds=tuple(kinds), at=self.parts.clock.now(), as_of=moment, retired=retired)
+        where = RecordFilter(kinds=tuple(kinds), at=self.clock.now(), as_of=moment, retired=retired)
         return await self.store.records(self.scope, where)
 
     async def profile(self) -> Profile:
@@ -320,33 +371,37 @@ class Memory:
         the user's own word. The old one stays in history, and what rests on it becomes
         stale. With its own value or text nothing changes, and the same record comes back.
         Raises NotFound or InputError."""
-        return await Hand(self.parts).revise(await self.record(id), text)
+        with span(self.parts, "revise"):
+            return await self._hand.revise(await self.record(id), text)
 
     async def value(self, record: MemoryRecord) -> str:
         """The part of a record that ``revise`` replaces: the value of a fact or relation, the
         knowledge of a note, else the text."""
-        return await Hand(self.parts).value(record)
+        return await self._hand.value(record)
 
     async def set_fact(self, key: str, value: str) -> ProfileFact:
         """Set a profile fact by the user's own word; the key's old values are closed."""
-        return await Hand(self.parts).set_fact(await self.profile(), key, value)
+        with span(self.parts, "revise"):
+            return await self._hand.set_fact(await self.profile(), key, value)
 
     async def relate(self, link: Link, *, replaces: str | None = None) -> Relation:
         """State a relation of the graph by the user's own word; where one value holds at a
         time, or ``replaces`` names a record, the old one is closed. Raises InputError."""
-        return await Hand(self.parts).relate(link, replaces)
+        with span(self.parts, "revise"):
+            return await self._hand.relate(link, replaces)
 
     async def retire(self, id: str, reason: str = "ended by the user") -> None:
         """End the belief in a record; it stays in history, and what rests on it is no
         longer certain."""
-        await Hand(self.parts).retire(await self.record(id), reason)
+        with span(self.parts, "revise"):
+            await self._hand.retire(await self.record(id), reason)
 
     async def merge(self, one: str, other: str) -> Relation:
         """Say that two entities (their ids) are the same; ``undo`` takes it back."""
         first, second = await self.record(one), await self.record(other)
         if not (isinstance(first, Entity) and isinstance(second, Entity)):
             raise InputError("only entities can be merged: `nyima graph show` has their ids")
-        return await Hand(self.parts).merge(first, second)
+        return await self._hand.merge(first, second)
 
     async def forget(
         self,
@@ -384,8 +439,13 @@ class Memory:
         return await self._cascade.foresee(self.scope, records=chosen, sessions=sessions, only=only)
 
     @property
+    def _hand(self) -> Hand:
+        subclasses = read_subclasses(self.parts.settings.subclasses)
+        return Hand(self.store, self.scope, self.clock, self._cascade, subclasses)
+
+    @property
     def _cascade(self) -> Cascade:
-        return Cascade(self.store, self.parts.clock, self.parts.recipe)
+        return Cascade(self.store, self.clock, self.parts.recipe, self.registry)
 
     async def _named(
         self, ids: Sequence[str], query: str | None, session: str | None
@@ -407,10 +467,10 @@ class Memory:
         Where some of it says every word of the query (the names in it, when it has any),
         only that: "my old phone number" is not the new one."""
         recipe = self.parts.recipe
-        searched = tuple(s for s in recipe.sources if s.how not in {"all", "persona"} and s.name != "documents") or (
+        searched = tuple(s for s in recipe.sources if s.how in _SEARCHES and s.name != "documents") or (
             recipe.sources and (SourceSpec("history"),)
         )
-        plain = replace(recipe, sources=tuple(searched), fading=False, judge="scores", own=False)
+        plain = replace(recipe, sources=tuple(searched), judge="scores", own=False)
         found = await self._recall(query, None, plain)
         kept = [e for e in found.kept if e.source in {s.name for s in searched}]
         best = max((e.score for e in kept), default=0.0)
@@ -446,7 +506,7 @@ class Memory:
         a message (the id of the user's turn; also what would still be noted of it), or the
         last one. ``redo`` brings it back. An erase cannot be undone. Raises NotFound when
         there is nothing to undo, InputError for a change that cannot be."""
-        now = self.parts.clock.now()
+        now = self.clock.now()
         if id is not None and not id[:1].isdecimal():
             lines = [c for c in await log_of(self.store, self.scope) if c.turn == id and c.undoable]
             line = lines[0] if lines else LoggedChange("", now, "", "noted", "", "", undoable=False, turn=id)
@@ -460,7 +520,7 @@ class Memory:
     async def redo(self) -> LoggedChange:
         """Take back the last undo. Raises NotFound when nothing was undone, or something newer
         stands in its place."""
-        now = self.parts.clock.now()
+        now = self.clock.now()
         line = next((c for c in await log_of(self.store, self.scope) if c.by == "undo" and c.undoable), None)
         marks = await self.store.events(self.scope, UNDONE)
         silent = next((m for m in marks if not m.body.get("change")), None)

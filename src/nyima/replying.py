@@ -10,26 +10,26 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from nyima.app.services import Services
+from nyima.app.telemetry import span
+from nyima.app.tools import Tool, use_tool
 from nyima.domain.conversation import Origin, Session, Turn
 from nyima.domain.evidence import Answer, Evidence, Notes, Query, Recall, Usage
-from nyima.domain.memory import ProfileFact
 from nyima.domain.ports import Completion, Lines, Message
-from nyima.engines.gate import is_goodbye
-from nyima.engines.ingest import settled
-from nyima.engines.notes import ReplyStream
-from nyima.engines.prompts import version
-from nyima.engines.reading import GRAMMAR, Known, reply_schema
-from nyima.engines.reading import shown as shown_evidence
-from nyima.engines.recipes import Recipe
-from nyima.engines.strategies.common import Desk
-from nyima.engines.strategies.summaries import standing
+from nyima.domain.recipe import Recipe
+from nyima.domain.records import ProfileFact
 from nyima.errors import ModelError, ModelGarbled, StoreFull, StoreReadOnly
+from nyima.language.intent import is_goodbye
+from nyima.mechanisms.pins import pinned
+from nyima.mechanisms.summaries import standing
 from nyima.memory import Memory
-from nyima.parts import Parts
-from nyima.pins import pinned
-from nyima.spans import span
-from nyima.tools import Tool, use_tool
-from nyima.traces import trace_event
+from nyima.prompts.notes import ReplyStream
+from nyima.prompts.prompt import version
+from nyima.read.prompting import GRAMMAR, Known, reply_schema
+from nyima.read.prompting import shown as shown_evidence
+from nyima.read.trace import trace_event
+from nyima.write.desk import Desk
+from nyima.write.jobs import settled
 
 __all__ = ["Draft", "Replies", "concluded", "known_of", "recalled"]
 
@@ -58,7 +58,7 @@ class Draft:
 class Replies:
     """Makes replies with the parts of a memory. ``notes``: the call also takes notes."""
 
-    parts: Parts
+    parts: Services
     recipe: Recipe
     tools: Mapping[str, Tool]
     notes: bool
@@ -162,8 +162,8 @@ async def recalled(memory: Memory, recipe: Recipe, query: Query, known: Known, v
                 ModelError, StoreFull, StoreReadOnly
             ):  # then the recall is by words, and its trace says so
                 await memory.ingest.index(memory.scope)
-        await parts.learned()
-        found = await parts.recaller(recipe).recall(memory.scope, query, recipe.evidence)
+        recaller = parts.recaller(recipe, learned=await parts.learned())
+        found = await recaller.recall(memory.scope, query, recipe.evidence)
         spanned.found(len(found.kept), query.text)
     there = set(known.fitting(recipe).refs)
 
@@ -188,6 +188,6 @@ async def concluded(
     told = replace(draft.recall, prompts=(version("reply"), *draft.recall.prompts), shown=cited)
     answer = Answer(reply.text, reply.id, told, noted, draft.usage, seconds)
     if not memory.parts.private and (reply.text or complete):
-        trace = trace_event(told, memory.parts.clock.now(), answer, said.id, known.refs, complete=complete)
+        trace = trace_event(told, memory.clock.now(), answer, said.id, known.refs, complete=complete)
         await asyncio.shield(memory.ingest.answered(memory.scope, session, said, reply, noted, recipe, trace))
     return answer

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from nyima.app import find_embedder, load_settings, shelf
+from nyima.app.environment import find_embedder, load_settings, shelf
 
 BARE = """
 import sys
 for name in ("onnxruntime", "tokenizers", "xllamacpp"):
     sys.modules[name] = None
-from nyima.interfaces.cli.main import run
+from nyima.cli.main import run
 run()
 """
 BARE_PYTHON = """

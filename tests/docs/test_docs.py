@@ -51,7 +51,7 @@ def test_every_command_is_in_the_readme_or_the_reference() -> None:
     text = (ROOT / "docs" / "reference" / "commands.md").read_text("utf-8")
     from typer.main import get_command
 
-    from nyima.interfaces.cli.main import app
+    from nyima.cli.main import app
 
     for name in get_command(app).commands:  # type: ignore[attr-defined]
         assert f"`nyima {name}" in text
@@ -61,7 +61,7 @@ def test_every_command_is_in_the_readme_or_the_reference() -> None:
 
 
 def test_the_documented_figures_can_be_read_and_name_real_commands() -> None:
-    from nyima.evals.reproduce import _entries
+    from nyima_lab.measure.reproduce import _entries
 
     entries = _entries(ROOT / "docs" / "reproduce.yaml")
     text = (ROOT / "docs" / "reference" / "commands.md").read_text("utf-8")

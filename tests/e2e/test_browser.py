@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from interfaces.server.conftest import Desk, desk_at
 from nyima.memory import Memory
 from nyima.testing.upstream import StubUpstream
+from server.conftest import Desk, desk_at
 
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium")

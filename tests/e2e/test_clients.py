@@ -10,8 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from interfaces.server.conftest import Desk, desk_at
 from nyima.testing.upstream import StubUpstream
+from server.conftest import Desk, desk_at
 
 CAT = "Nice to meet Nyima!\n<nyima-notes>\nremember: yes\ncat_name: Nyima\n</nyima-notes>"
 

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from nyima import Assistant
-from nyima.adapters.embedders import OnnxEmbedder
-from nyima.adapters.local_chat import LocalChat
-from nyima.app import find_embedder, load_settings, shelf
+from nyima.app.environment import find_embedder, load_settings, shelf
 from nyima.domain.ports import Completion, Message
 from nyima.errors import PackError
 from nyima.memory import Memory, Said
+from nyima.models.embed import OnnxEmbedder
+from nyima.models.local import LocalChat
 from nyima.testing import FixedClock
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group(name="local-model")]
@@ -67,7 +67,7 @@ async def test_what_stands_after_256_pieces_does_not_count(embedder: OnnxEmbedde
 @pytest.mark.req("rsum.metrics")
 async def test_bert_score_is_that_of_the_authors_package_on_the_same_weights(embedder: OnnxEmbedder) -> None:
     """The figures are those of the package (tools/check_bertscore.py, largest difference 2e-7)."""
-    from nyima.evals.metrics import bert_score
+    from nyima_lab.measure.metrics import bert_score
 
     published = {
         ("Your dog is called Biscuit.", "Your dog's name is Biscuit, and she is a beagle."): (
@@ -105,7 +105,7 @@ async def test_two_conversations_at_once_do_not_get_each_others_answers() -> Non
 def test_a_screenshot_is_read(tmp_path: Path) -> None:
     from PIL import Image, ImageDraw, ImageFont
 
-    from nyima.interfaces.reading import said_in
+    from nyima.transfer.screenshots import said_in
 
     picture = Image.new("RGB", (900, 200), "white")
     draw = ImageDraw.Draw(picture)
@@ -198,7 +198,7 @@ def two_days(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dict[str
     command = [
         sys.executable,
         "-c",
-        "from nyima.interfaces.cli.main import run; run()",
+        "from nyima.cli.main import run; run()",
         "chat",
         "--script",
         str(script),

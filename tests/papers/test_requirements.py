@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
@@ -37,3 +38,14 @@ def test_every_id_has_a_test() -> None:
 
 def test_every_marked_id_exists() -> None:
     assert set(marked()) - manifest() == set()
+
+
+def test_every_mechanism_that_is_taken_out_is_there_to_be_taken_out() -> None:
+    spec = spec_from_file_location("take_out", TESTS.parent / "tools" / "take_out.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    for requirement, file, old, _ in tool.EDITS:
+        assert requirement in manifest()
+        assert old in (tool.ROOT / tool.SOURCE / file).read_text("utf-8"), (requirement, file)

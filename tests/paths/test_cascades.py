@@ -10,8 +10,8 @@ import pytest
 
 from nyima.domain.changes import Add, Delta
 from nyima.domain.evidence import Budget
-from nyima.domain.memory import Interval, Provenance, Relation, Summary
-from nyima.hand import Link
+from nyima.domain.records import Interval, Provenance, Relation, Summary
+from nyima.mechanisms.by_hand import Link
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock, HashEmbedder
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from nyima.adapters.documents import parse_document
-from nyima.documents import add_document, held_documents
-from nyima.domain.memory import Note, ProfileFact, Relation
-from nyima.engines.recipes import RECIPES
+from nyima.app.registry import registry
+from nyima.domain.records import Note, ProfileFact, Relation
 from nyima.errors import InputError, NotFound
+from nyima.mechanisms.documents.parse import parse_document
+from nyima.mechanisms.documents.shelf import add_document, held_documents
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from support import answer, companion
@@ -199,7 +199,7 @@ async def test_what_was_forgotten_alone_is_not_believed_again(db: Path, clock: F
         assert (await nyima.memory.profile()).as_dict()["pet"] == "cat"
 
 
-@pytest.mark.parametrize("recipe", [name for name in RECIPES if RECIPES[name].writers])
+@pytest.mark.parametrize("recipe", [name for name in registry().recipes if registry().recipes[name].writers])
 async def test_an_erase_derives_again_under_the_memorys_own_recipe(db: Path, clock: FixedClock, recipe: str) -> None:
     """The audit found a note with a context, and a relation, in a memory whose recipe makes neither."""
     lanes = ("gate", "note", "fold", "summary", "topics", "day", "overall", "portrait", "merge")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from nyima import Assistant
 from nyima.domain.conversation import Role
-from nyima.domain.memory import Episode, Note, Summary
-from nyima.domain.text import sentences
-from nyima.engines.gate import is_goodbye
+from nyima.domain.records import Episode, Note, Summary
 from nyima.errors import BudgetSpent, EmbedderMismatch, ModelUnreachable
+from nyima.language.intent import is_goodbye
+from nyima.language.words import sentences
 from nyima.memory import Said
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from nyima.testing.doubles import Request
@@ -293,7 +294,7 @@ async def test_what_changed_replaces_the_old_sentence(db: Path, clock: FixedCloc
 async def test_another_model_may_fold(db: Path) -> None:
     talker, writer = ScriptedModel({"chat": ["ok"]}, name="talker"), ScriptedModel({"fold": [FOLD]}, name="writer")
     async with companion(db, talker, recipe="recursive") as nyima:
-        nyima.memory.parts.writer_chat = writer
+        nyima.memory.parts = replace(nyima.memory.parts, writer_chat=writer)
         await nyima.reply("I'm Karen, I live in Moab. My cat is Nyima, an orange tabby.")
         await nyima.end_session()
         await nyima.drain()
@@ -583,7 +584,7 @@ async def test_an_episode_whose_fact_was_replaced_is_labelled(db: Path, clock: F
         old = next(e for e in found.kept if isinstance(e.record, Episode) and "Moab" in e.text)
         assert old.superseded is not None
         model = script(answer("Porto."))
-        nyima.memory.parts.chat = model
+        nyima.memory.parts = replace(nyima.memory.parts, chat=model)
         await nyima.reply("Where do I live, Moab?")
         assert "no longer true" in model.asked("chat")[0].last
 

@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nyima import Memory
-from nyima.adapters.documents import fetch, read_document
-from nyima.documents import add_document, held_documents, index_documents, remove_documents
 from nyima.domain.documents import Document, Part
-from nyima.domain.memory import Passage
-from nyima.domain.text import tokens
-from nyima.engines.passages import cut
+from nyima.domain.records import Passage
 from nyima.errors import InputError, NotFound
+from nyima.language.words import tokens
+from nyima.mechanisms.documents.cut import cut
+from nyima.mechanisms.documents.parse import fetch, read_document
+from nyima.mechanisms.documents.shelf import add_document, held_documents, index_documents, remove_documents
 from nyima.testing import FixedClock, ScriptedModel
 from support import answer, companion
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nyima.domain.memory import Relation
+from nyima.domain.records import Relation
 from nyima.errors import InputError
-from nyima.hand import Link
+from nyima.mechanisms.by_hand import Link
 from nyima.memory import Memory
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from support import NOTE, answer, companion

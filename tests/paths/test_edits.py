@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from nyima.domain.memory import Entity, Relation
-from nyima.engines.cascade import Cascade
+from nyima.change.cascade import Cascade
+from nyima.domain.records import Entity, Relation
 from nyima.memory import Memory, Said
-from nyima.skills.reminders import upcoming
+from nyima.services.reminders import upcoming
 from nyima.testing import FixedClock, HashEmbedder
 
 
@@ -168,7 +168,7 @@ async def test_a_date_at_the_end_of_time_parks_nothing(graph: Memory, clock: Fix
 async def test_forgetting_a_retelling_keeps_what_was_told_first(graph: Memory, clock: FixedClock) -> None:
     await holds(graph, clock, "My dentist is Dr. Salgado.", "My dentist is Dr. Salgado.")
     first, second = await graph.store.turns(graph.scope)
-    await Cascade(graph.store, clock, graph.parts.recipe).erase(graph.scope, turns=(second.id,))
+    await Cascade(graph.store, clock, graph.recipe, graph.registry).erase(graph.scope, turns=(second.id,))
     await graph.drain()
     assert ("dentist", "Dr. Salgado") in await holds(graph, clock)
     assert [t.id for t in await graph.store.turns(graph.scope)] == [first.id]

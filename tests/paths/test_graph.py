@@ -10,11 +10,11 @@ import pytest
 
 from nyima.domain.conversation import Origin
 from nyima.domain.evidence import Budget
-from nyima.domain.memory import Entity, Relation
 from nyima.domain.ports import Event
+from nyima.domain.records import Entity, Relation
 from nyima.errors import InputError, NotFound
-from nyima.graph import entity_named, history_of, neighbourhood
-from nyima.hand import Link
+from nyima.mechanisms.by_hand import Link
+from nyima.mechanisms.graph.look import entity_named, history_of, neighbourhood
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from support import answer, companion
@@ -32,7 +32,7 @@ async def tell(memory: Memory, *texts: str, session: str = "s") -> None:
     for text in texts:
         await memory.remember([Said(text)], session=session)
         await memory.drain()
-        memory.parts.clock.forward(hours=1)  # type: ignore[attr-defined]
+        memory.clock.forward(hours=1)  # type: ignore[attr-defined]
 
 
 async def triples(memory: Memory, *, retired: bool = False) -> set[tuple[str, str, str]]:
@@ -265,7 +265,7 @@ async def test_a_reply_knows_what_has_ended(db: Path, clock: FixedClock) -> None
 
 async def test_recall_as_of_a_day(graph: Memory) -> None:
     await tell(graph, "I live in Porto.")
-    graph.parts.clock.forward(days=10)  # type: ignore[attr-defined]
+    graph.clock.forward(days=10)  # type: ignore[attr-defined]
     await tell(graph, "I moved to Braga.")
     then = await graph.recall(
         "the user lives in Porto or Braga", Budget(5, 1_000), as_of=datetime(2026, 5, 4, tzinfo=UTC)

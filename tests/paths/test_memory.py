@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from nyima.domain.changes import Add, Delta, Erase, Retire, Revise, merge
 from nyima.domain.conversation import MAX_TEXT, Origin, Role, Scope, clean_text, least_trusted
 from nyima.domain.evidence import Budget
-from nyima.domain.memory import Interval, Note, Provenance, Summary
 from nyima.domain.ports import Event
-from nyima.domain.text import cut_tokens, segment, sentences, tokens, words
+from nyima.domain.records import Interval, Note, Provenance, Summary
 from nyima.errors import InputError, ModelUnreachable, NotFound
+from nyima.language.words import cut_tokens, segment, sentences, tokens, words
 from nyima.memory import Memory, Said
-from nyima.statistics import statistics
+from nyima.services.counts import statistics
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from nyima.testing.contract import T0, note
 from support import answer, companion
@@ -340,7 +340,7 @@ async def test_what_is_said_after_its_session_ended_begins_another(memory: Memor
     session = first.turns[0].session
     assert (await memory.remember("I like figs.")).turns[0].session == session
     (held,) = await memory.store.sessions(memory.scope, ids=(session,))
-    await memory.ingest.end(memory.scope, held, memory.parts.recipe)
+    await memory.ingest.end(memory.scope, held, memory.recipe)
     assert (await memory.remember("I moved to Lund.")).turns[0].session != session
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from nyima.adapters.sqlite import SqliteStore
 from nyima.domain.changes import Add, Delta
-from nyima.domain.memory import Claim, Interval, ProfileFact, Provenance
+from nyima.domain.records import Claim, Interval, ProfileFact, Provenance
 from nyima.errors import StoreReadOnly
 from nyima.memory import Memory
+from nyima.stores.sqlite.store import SqliteStore
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from support import answer, companion
 

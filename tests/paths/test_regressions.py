@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from nyima import Assistant
-from nyima.adapters.sqlite import SqliteStore
 from nyima.domain.conversation import Role
 from nyima.domain.ports import Event, RecordFilter
 from nyima.errors import ModelGarbled, ModelUnreachable, NotFound
 from nyima.memory import Memory, Said
+from nyima.stores.sqlite.store import SqliteStore
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from nyima.testing.contract import T0
 from support import NOTE, answer, companion
@@ -102,7 +103,7 @@ async def test_being_interrupted_is_no_failed_attempt(db: Path) -> None:
                 await asyncio.sleep(30)
                 yield ""
 
-        nyima.memory.parts.writer_chat = Slow()
+        nyima.memory.parts = replace(nyima.memory.parts, writer_chat=Slow())
         for _ in range(6):
             task = asyncio.create_task(nyima.memory.drain())
             await asyncio.sleep(0.03)
@@ -111,7 +112,7 @@ async def test_being_interrupted_is_no_failed_attempt(db: Path) -> None:
                 await task
         (job,) = await store.jobs(scope, ("queued",))
         assert job.attempts == 0
-        nyima.memory.parts.writer_chat = model
+        nyima.memory.parts = replace(nyima.memory.parts, writer_chat=model)
         assert (await nyima.memory.drain())["done"] >= 1
         assert len(await nyima.memory.records(kinds=("note",))) == 1
 

@@ -15,23 +15,24 @@ from pathlib import Path
 import pytest
 
 from nyima import Memory, Source
-from nyima.adapters.sqlite import SqliteStore
-from nyima.documents import add_document, described_sources
 from nyima.domain.conversation import Scope
 from nyima.domain.documents import Document, Part
 from nyima.domain.evidence import Evidence, Query, Recall
 from nyima.domain.ports import RecordFilter
-from nyima.engines.reading import quoted
-from nyima.engines.recipes import RECIPES
-from nyima.engines.refine import Refiner
-from nyima.engines.strategies.critics import NliCritic
-from nyima.engines.strategies.judges import CrossEncoderJudge, RelevanceJudge
-from nyima.engines.strategies.planners import RulePlanner, is_small_talk
 from nyima.errors import ConfigError, ModelUnreachable, PackError
+from nyima.language.small_talk import is_small_talk
+from nyima.mechanisms.documents.shelf import add_document, described_sources
 from nyima.memory import Said
+from nyima.read.judge import RelevanceJudge
+from nyima.read.plan import RulePlanner
+from nyima.read.prompting import quoted
+from nyima.read.refine import Refiner
+from nyima.read.sources import SourceChoice
+from nyima.stores.sqlite.store import SqliteStore
 from nyima.testing import FixedClock, ScriptedModel
 from nyima.testing.contract import T0, note
 from nyima.testing.doubles import Request
+from nyima_lab.baselines.trained_roles import CrossEncoderJudge, NliCritic
 from support import answer, companion
 
 SCOPE = Scope(user="karen")
@@ -158,7 +159,7 @@ async def test_each_piece_is_judged_without_the_others() -> None:
         return json.dumps({"relevance": 7 if "tea" in request.last else 1})
 
     pieces = [Evidence(t, "notes", s, note(t, t), T0) for t, s in (("tea", 0.5), ("bus", 0.9), ("green tea", 0.4))]
-    from nyima.engines.calls import Caller
+    from nyima.read.calls import Caller
     from nyima.testing import MemoryStore
 
     async def judged(given: list[Evidence]) -> dict[str, float]:
@@ -292,11 +293,12 @@ async def test_refinement_in_a_chat(db: Path, clock: FixedClock) -> None:
     pages = tuple(Part(f"p. {i}", f"Walnuts, recipe {i}: fold them into the batter number {i}.") for i in range(6))
     async with companion(db, scripted, recipe="sources", clock=clock) as nyima:
         await add_document(nyima.memory, Document("book.pdf", pages))
-        nyima.memory.parts.recipe = nyima.recipe = replace(
-            RECIPES["sources"],
-            sources=tuple(replace(s, k=6) for s in RECIPES["sources"].sources),
-            evidence=replace(RECIPES["sources"].evidence, records=2),
+        nyima.recipe = replace(
+            nyima.recipe,
+            sources=tuple(replace(s, k=6) for s in nyima.recipe.sources),
+            evidence=replace(nyima.recipe.evidence, records=2),
         )
+        nyima.memory.parts = replace(nyima.memory.parts, recipe=nyima.recipe)
         pieces = [piece async for piece in nyima.stream("How do I use the walnuts?")]
         assert pieces == ["Fold walnuts into the batter."], "only the draft that stays is shown"
         assert nyima.last is not None
@@ -408,8 +410,8 @@ async def test_results_of_a_source_narrow_the_next_to_what_belongs_to_them(memor
     """Persona, then its documents: what belongs to the sentence that was found."""
     from nyima.domain.changes import Add, Delta
     from nyima.domain.evidence import Step
-    from nyima.domain.memory import Interval, Passage, Provenance
-    from nyima.engines.sources import DependentRetriever
+    from nyima.domain.records import Interval, Passage, Provenance
+    from nyima.read.sources import DependentRetriever
 
     fact = await memory.set_fact("likes", "science fiction")
     other = await memory.set_fact("sign", "Scorpio")
@@ -430,10 +432,10 @@ async def test_results_of_a_source_narrow_the_next_to_what_belongs_to_them(memor
         passage("p2", "A writer born in November", other.id),
     ]
     await memory.store.commit(memory.scope, Delta(tuple(Add(p) for p in every)))
-    recaller = memory.parts.recaller(memory.parts.recipe, k=5)
+    recaller = memory.parts.recaller(memory.recipe, k=5)
     retriever = recaller.retrievers["documents"]
     assert isinstance(retriever, DependentRetriever)
-    step = Step("documents", Query("which writer was born", memory.parts.clock.now()), 5, ("profile",))
+    step = Step("documents", Query("which writer was born", memory.clock.now()), 5, ("profile",))
     free = await retriever.retrieve(memory.scope, step)
     assert {e.record.id for e in free} == {"p1", "p2"}
     given = (Evidence(other.text, "profile", 0.9, other, T0),)
@@ -454,7 +456,8 @@ async def test_forgetting_by_a_query_leaves_documents_and_other_sources_alone(me
 
 async def test_the_rules_cost_nothing_to_speak_of(memory: Memory) -> None:
     await add_document(memory, RECIPE_PDF)
-    asked = tuple((s.name, s.k, ()) for s in memory.parts.recipe.sources)
+    known = memory.registry.sources
+    asked = [SourceChoice(s.name, s.k, (), "", known[s.name].kinds) for s in memory.recipe.sources]
     planner = RulePlanner(asked, memory.store)
     query = Query("Which of my allergies matter for the cake?", T0)
     statements: list[str] = []
@@ -487,7 +490,7 @@ async def test_the_trained_model_plans_judges_and_replies(db: Path, clock: Fixed
     scripted = ScriptedModel({"gate": ['{"remember": false, "facts": {}}']})
     async with companion(db, scripted, recipe="unified", clock=clock) as nyima:
         await with_allergy(nyima)
-        nyima.memory.parts.unified = Trained()  # type: ignore[assignment]
+        nyima.memory.parts.shared["reader"] = Trained()
         nyima.recipe = replace(nyima.recipe, critic="")
         said = await nyima.reply("Is there an allergy that matters?")
         assert said.text == "1: allergy: walnuts"
@@ -529,7 +532,7 @@ async def test_what_is_to_be_forgotten_is_told_to_no_source_of_ones_own(memory: 
 
 
 def test_a_name_or_heading_cannot_close_the_quotation() -> None:
-    from nyima.domain.memory import Interval, Passage, Provenance
+    from nyima.domain.records import Interval, Passage, Provenance
 
     record = Passage(
         id="p", provenance=Provenance(), valid=Interval(T0), recorded=Interval(T0), document="a\n.md",

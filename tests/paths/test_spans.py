@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from nyima.errors import NotFound
-from nyima.exchange import Asked, Exchange
-from nyima.hand import Link
+from nyima.exchange import Exchange, ProgramRequest
+from nyima.mechanisms.by_hand import Link
 from nyima.memory import Memory
 
 
@@ -70,7 +70,7 @@ async def test_each_verb_is_a_span_without_content(memory: Memory, recorder: Rec
 
 @pytest.mark.req("serve.spans")
 async def test_replies_and_changes_by_hand_are_spans_too(memory: Memory, recorder: Recorder) -> None:
-    exchange = await Exchange.begin(memory, Asked("My cat is called Nyima.", "s"))
+    exchange = await Exchange.begin(memory, ProgramRequest("My cat is called Nyima.", "s"))
     await exchange.close("What a fine name.")
     assert [name for name, _ in recorder.spans] == ["create_memory", "search_memory"]
     fact = await memory.set_fact("city", "Porto")
@@ -81,7 +81,7 @@ async def test_replies_and_changes_by_hand_are_spans_too(memory: Memory, recorde
 
 
 async def test_content_only_when_it_is_asked_for(memory: Memory, recorder: Recorder) -> None:
-    memory.parts.settings = replace(memory.parts.settings, capture_content=True)
+    memory.parts = replace(memory.parts, settings=replace(memory.parts.settings, capture_content=True))
     await memory.recall("What is my cat called?")
     assert recorder.spans[0][1]["gen_ai.memory.query.text"] == "What is my cat called?"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from nyima.domain.memory import MemoryRecord
+from nyima.domain.records import MemoryRecord
 
 __all__ = ["Add", "Change", "ChangeRow", "Delta", "Erase", "Retire", "Revise", "merge"]
 

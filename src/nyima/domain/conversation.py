@@ -9,7 +9,19 @@ from enum import StrEnum
 
 from nyima.errors import InputError
 
-__all__ = ["MAX_TEXT", "Origin", "Role", "Scope", "Session", "Turn", "as_utc", "clean_text", "least_trusted"]
+__all__ = [
+    "MAX_TEXT",
+    "Origin",
+    "Role",
+    "Scope",
+    "Session",
+    "Turn",
+    "as_utc",
+    "clean_text",
+    "dialogue_lines",
+    "iso",
+    "least_trusted",
+]
 
 MAX_TEXT = 16_000_000
 """The longest text of one turn, in characters."""
@@ -103,3 +115,13 @@ class Turn:
     def name(self) -> str:
         """The speaker's name, else the role."""
         return self.speaker or self.role.value.capitalize()
+
+
+def dialogue_lines(turns: Iterable[Turn]) -> list[str]:
+    """``User: …`` and ``Assistant: …``, one line a turn."""
+    return [f"{turn.name}: {' '.join(turn.text.split())}" for turn in turns]
+
+
+def iso(moment: datetime | None) -> str | None:
+    """A time as ISO 8601 in UTC."""
+    return None if moment is None else moment.isoformat().replace("+00:00", "Z")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
-from nyima.domain.memory import Interval, MemoryRecord
+from nyima.domain.records import Interval, MemoryRecord
 
 __all__ = [
     "Answer",

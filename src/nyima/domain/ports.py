@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 from nyima.domain.changes import ChangeRow, Delta
 from nyima.domain.conversation import Scope, Session, Turn
 from nyima.domain.evidence import Usage
-from nyima.domain.memory import Claim, MemoryRecord
+from nyima.domain.records import Claim, MemoryRecord
 
 __all__ = [
     "LAPSED",
@@ -31,6 +31,7 @@ __all__ = [
     "SourceModel",
     "Store",
     "Vector",
+    "follow_up",
 ]
 
 LAPSED = "the worker that had it ended before the work was done"
@@ -118,6 +119,11 @@ class Job:
         """How often in a row its worker ended before the work was done."""
         number = self.error.rpartition(" ")[2]
         return int(number) if self.error.startswith(LAPSED) and number.isdecimal() else 0
+
+
+def follow_up(kind: str, subject: str, recipe: str, suffix: str = "") -> Job:
+    """A job whose id follows from what it is about, so that it is queued once."""
+    return Job(f"{kind}-{subject}{suffix}", kind, subject, recipe=recipe)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The nine roles as protocols over values; the models that fill some are in ``ports``."""
+"""The roles as protocols over values; the models that fill some are in ``ports``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ __all__ = [
     "Reader",
     "Retriever",
     "Selector",
-    "Writer",
     "Written",
 ]
 
@@ -34,14 +33,6 @@ class Written:
     jobs: tuple[Job, ...] = ()
     events: tuple[Event, ...] = ()
     expect: int | None = None
-
-
-class Writer(Protocol):
-    """Proposes changes for a job; it never commits."""
-
-    async def write(self, scope: Scope, job: Job) -> Written:
-        """The changes that the job asks for."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

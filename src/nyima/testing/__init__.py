@@ -7,7 +7,7 @@ every store is compared with, and ``StoreContract`` is what every store must pas
 
 from __future__ import annotations
 
+from nyima.testing.dict_store import MemoryStore
 from nyima.testing.doubles import FixedClock, HashEmbedder, ScriptedModel
-from nyima.testing.store import MemoryStore
 
 __all__ = ["FixedClock", "HashEmbedder", "MemoryStore", "ScriptedModel"]

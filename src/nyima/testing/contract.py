@@ -18,7 +18,8 @@ import pytest
 
 from nyima.domain.changes import Add, Delta, Erase, Retire, Revise
 from nyima.domain.conversation import Origin, Role, Scope, Session, Turn, as_utc
-from nyima.domain.memory import (
+from nyima.domain.ports import LAPSED, Event, Job, Probe, RecordFilter, Store
+from nyima.domain.records import (
     Claim,
     Entity,
     Episode,
@@ -31,7 +32,6 @@ from nyima.domain.memory import (
     Relation,
     Summary,
 )
-from nyima.domain.ports import LAPSED, Event, Job, Probe, RecordFilter, Store
 from nyima.errors import Conflict, EmbedderMismatch, LostLease, NotFound
 from nyima.testing.doubles import HashEmbedder
 

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 from nyima.domain.evidence import Usage
 from nyima.domain.ports import Completion, Message, Vector
-from nyima.domain.text import content_words, tokens
 from nyima.errors import NyimaError
+from nyima.language.words import content_words, tokens
 
 __all__ = ["FixedClock", "HashEmbedder", "Request", "ScriptedModel"]
 

@@ -1,0 +1,56 @@
+"""The mechanisms that are installed: the built-in ones, and others by entry point."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from importlib.metadata import entry_points
+
+from nyima.domain.mechanism import Mechanism, Registry
+from nyima.errors import ConfigError
+
+__all__ = ["recipe_named", "registry"]
+
+from nyima.domain.recipe import Recipe
+
+_BUILT_IN = (
+    "nyima.read.recall",
+    "nyima.read.plan",
+    "nyima.read.judge",
+    "nyima.read.critics",
+    "nyima.mechanisms.history",
+    "nyima.mechanisms.graph.writer",
+    "nyima.mechanisms.gate",
+    "nyima.mechanisms.conditional",
+    "nyima.mechanisms.summaries",
+    "nyima.mechanisms.profile",
+    "nyima.mechanisms.persona",
+    "nyima.mechanisms.documents.shelf",
+    "nyima.app.recipes",
+)
+
+
+@cache
+def registry() -> Registry:
+    """All mechanisms. A module gives one as ``MECHANISM``, or several as ``MECHANISMS``; other
+    distributions name theirs under the entry point ``nyima.mechanisms``. Raises ConfigError for
+    one that cannot be loaded, and for a recipe that names what is not installed."""
+    found: list[Mechanism] = []
+    for name in _BUILT_IN:
+        module = importlib.import_module(name)
+        found += getattr(module, "MECHANISMS", ()) or (module.MECHANISM,)
+    for point in sorted(entry_points(group="nyima.mechanisms"), key=lambda p: p.name):
+        try:
+            given = point.load()
+        except ImportError as error:
+            raise ConfigError(f"the mechanism {point.name!r} ({point.value}) cannot be loaded: {error}") from error
+        found += [given] if isinstance(given, Mechanism) else given
+    made = Registry(tuple(found))
+    for recipe in made.recipes.values():
+        made.check(recipe)
+    return made
+
+
+def recipe_named(name: str) -> Recipe:
+    """The recipe of that name (see ``Registry.recipe``)."""
+    return registry().recipe(name)

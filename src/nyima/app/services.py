@@ -1,0 +1,185 @@
+"""What a memory works with, and how a recipe becomes a read path and a desk to write at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta, tzinfo
+from pathlib import Path
+from typing import Any
+
+from nyima.app.settings import Settings, read_zone
+from nyima.domain.conversation import Scope
+from nyima.domain.evidence import Notes
+from nyima.domain.mechanism import Registry, Source, When
+from nyima.domain.ports import ChatModel, Clock, Embedder, Store
+from nyima.domain.recipe import Recipe, SourceSpec
+from nyima.domain.roles import Reader, Retriever
+from nyima.errors import ConfigError
+from nyima.language.words import tokens
+from nyima.read.calls import Caller, DailyBudget
+from nyima.read.embedding import QueryEmbedder
+from nyima.read.kit import Kit
+from nyima.read.recall import Recaller
+from nyima.read.refine import Refiner
+from nyima.read.sources import CallableRetriever, DependentRetriever, SourceChoice
+from nyima.write.desk import Desk
+
+__all__ = ["Services"]
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What a memory works with. ``chat`` answers, ``writer_chat`` writes notes and
+    summaries (the same model unless another is set). ``private`` is fixed when the value is
+    made: ``Memory.reading`` makes one of its own for a private conversation. ``shared`` holds
+    what is loaded once for all memories of a process."""
+
+    scope: Scope
+    store: Store
+    clock: Clock
+    embedder: Embedder | None
+    chat: ChatModel | None
+    writer_chat: ChatModel | None
+    settings: Settings
+    recipe: Recipe
+    persona: str
+    registry: Registry
+    private: bool = False
+    queries: Embedder | None = None
+    sources: tuple[Source, ...] = ()
+    shared: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def zone(self) -> tzinfo:
+        """The user's time zone: the one that is set, else the machine's."""
+        return read_zone(self.settings.zone)
+
+    @property
+    def silence(self) -> timedelta:
+        """After how long without a turn a session has ended."""
+        return timedelta(minutes=self.settings.silence_minutes)
+
+    def caller(self, chat: ChatModel | None) -> Caller | None:
+        """A model with ledger and budget."""
+        limits = DailyBudget(self.settings.calls_per_day, self.settings.tokens_per_day)
+        return None if chat is None else Caller(chat, self.store, self.clock, limits, self.private)
+
+    def trained(self, what: str) -> Path:
+        """The folder of something that was trained: ``planner``, ``nli``, ``ranker`` or
+        ``reader``. Raises ConfigError when it is not there."""
+        root = Path(self.settings.trained).expanduser() if self.settings.trained else self.settings.cache / "trained"
+        if not (root / what).is_dir():
+            raise ConfigError(f"there is no {root / what}: run `nyima train {what}`, or set `trained` to its folder")
+        return root / what
+
+    # --- writing ---
+
+    def desk(self, recipe: Recipe) -> Desk:
+        """What the writers of a recipe work with."""
+        chat = self.writer_chat
+
+        def follow_ups(notes: Notes) -> Sequence[tuple[str, str]]:
+            turns = {w.name for w in self.registry.writers(recipe, When.TURN)}
+            asked = [w for m in self.registry.mechanisms if m.name in recipe.mechanisms for w in m.writers]
+            # One that has had a job of the turn already gets another under another id.
+            return [(w.name, "-noted" if w.name in turns else "") for w in asked if w.noted(notes)]
+
+        return Desk(
+            self.store,
+            self.caller(chat),
+            self.clock,
+            1_500 if chat is None else max(400, chat.window // 3),
+            recipe,
+            self.embedder,
+            self.zone,
+            self.settings.subclasses,
+            follow_ups,
+            self.shared,
+        )
+
+    # --- reading ---
+
+    async def learned(self) -> Mapping[str, Mapping[str, Any]]:
+        """The weights that were learned for this user, by their kind of event."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for kind in self.registry.learns:
+            for event in await self.store.events(self.scope, kind, limit=1):
+                found[kind] = event.body
+        return found
+
+    def kit(self, recipe: Recipe, learned: Mapping[str, Mapping[str, Any]] | None = None) -> Kit:
+        """What the roles of a recipe are made of."""
+        embedder = self.queries or self.embedder
+        return Kit(
+            self.store,
+            recipe,
+            self.caller(self.chat),
+            QueryEmbedder(embedder),
+            embedder.embed if embedder else None,
+            self.trained,
+            self.persona,
+            {name: source.kinds for name, source in self.registry.sources.items()},
+            self.sources,
+            learned or {},
+            self.shared,
+        )
+
+    def recaller(
+        self,
+        recipe: Recipe,
+        *,
+        k: int | None = None,
+        learned: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> Recaller:
+        """The read path of a recipe; with ``k`` each source may bring that many."""
+        kit = self.kit(recipe, learned)
+        specs = self._specs(recipe, k)
+        retrievers = {spec.name: self._retriever(kit, spec) for spec in specs}
+        own = self.sources if recipe.sources and recipe.own else ()
+        retrievers |= {source.name: CallableRetriever(source) for source in own}
+        asked = self._choices(specs, own, k)
+        limits = {} if k else {source.name: source.k for source in asked}
+        select = self.registry.make("selectors", recipe.selector)
+        plan = self.registry.make("planners", "all" if k else recipe.planner)
+        return Recaller(
+            self.store,
+            plan(kit, asked),
+            retrievers,
+            self.registry.make("judges", recipe.judge)(kit),
+            select(kit, recipe.floor, 0.0 if k else recipe.share, limits),
+            kit.vectors,
+            recipe.rounds,
+        )
+
+    def _retriever(self, kit: Kit, spec: SourceSpec) -> Retriever:
+        found: Retriever = self.registry.make("retrievers", spec.how)(kit, spec)
+        return DependentRetriever(found, self.store, kit.kinds[spec.name]) if spec.after else found
+
+    def _specs(self, recipe: Recipe, k: int | None) -> tuple[SourceSpec, ...]:
+        """The recipe's sources. The persona is no memory: it is asked for a reply alone, and only
+        where not all of it is in the system message."""
+        asked = k is None and self.persona.strip() and tokens(self.persona) > recipe.room["persona"]
+        return tuple(s for s in recipe.sources if s.how != "persona" or asked)
+
+    def _choices(self, specs: Sequence[SourceSpec], own: Sequence[Source], k: int | None) -> list[SourceChoice]:
+        """The sources as planners see them. One that is not asked is nothing to depend on."""
+        known = self.registry.sources
+        there = {s.name for s in specs} | {s.name for s in own}
+        chosen = [SourceChoice(s.name, k or s.k, s.after, known[s.name].about, known[s.name].kinds) for s in specs] + [
+            SourceChoice(s.name, k or s.k, s.after, s.about) for s in own
+        ]
+        return [SourceChoice(c.name, c.k, tuple(a for a in c.after if a in there), c.about, c.kinds) for c in chosen]
+
+    def refiner(self, recipe: Recipe) -> Refiner | None:
+        """What reviews drafts; None when the recipe has no critic, or needs a model and
+        there is none."""
+        critic = self.registry.make("critics", recipe.critic)(self.kit(recipe)) if recipe.critic else None
+        return None if critic is None else Refiner(critic, recipe.drafts, recipe.alpha, store=self.store)
+
+    def reader(self, recipe: Recipe) -> Reader | None:
+        """The trained reader of a recipe; None where the chat model replies."""
+        if recipe.reader == "model":
+            return None
+        found: Reader | None = self.registry.make("readers", recipe.reader)(self.kit(recipe))
+        return found

@@ -1,0 +1,239 @@
+"""The log of changes in words, and how each is taken back, by the same four changes.
+
+A line of the log is one action of the user: what was noted of one message, however many steps
+that took; one correction by hand; one document; one erase.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from nyima.domain.changes import Add, Change, ChangeRow, Erase, Retire, Revise
+from nyima.domain.conversation import Scope
+from nyima.domain.ports import Event, RecordFilter, Store
+from nyima.domain.records import (
+    Claim,
+    Entity,
+    Episode,
+    Interval,
+    MemoryRecord,
+    Note,
+    Passage,
+    ProfileFact,
+    Relation,
+    Summary,
+)
+from nyima.errors import NotFound
+from nyima.language.facts import additive
+from nyima.language.relations import single
+
+__all__ = ["UNDONE", "LoggedChange", "log_of", "noted_again", "taken_back", "withdrawn"]
+
+UNDONE = "undone"
+"""The kind of event that says that nothing is to be noted of a turn."""
+
+_BY_HAND = "user"
+_BACK = ("undo", "redo")
+_FINAL = ("history", "forget", "import", "")
+_WORDS = {
+    "user": "corrected", "forget": "erased for good", "undo": "taken back", "redo": "done again", "documents": "documents",
+    "import": "brought in", "recursive": "running memory", "mend": "running memory", "summary": "session summary",
+    "profile": "noted", "conditional": "noted", "graph": "noted",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedChange:
+    """One action on the memory. ``id`` names it for ``undo``; ``what`` says in a word or two
+    what was done, ``before`` and ``after`` what was believed and is believed since (empty where
+    there was or is nothing). ``turn`` is the user's turn that it was noted of, if any;
+    ``derived`` are texts that were made of others, such as summaries."""
+
+    id: str
+    at: datetime
+    by: str
+    what: str
+    before: str
+    after: str
+    undoable: bool
+    turn: str = ""
+    derived: bool = False
+    rows: tuple[ChangeRow, ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        change = " → ".join(part for part in (self.before, self.after) if part)
+        return f"{self.what}: {change}" if change else self.what
+
+
+async def log_of(store: Store, scope: Scope) -> list[LoggedChange]:
+    """Every change, newest first."""
+    rows = [r for r in await store.changes(scope) if r.by != "history"]
+    records = {r.id: r for r in await store.records(scope, RecordFilter(retired=True))}
+    standing = _Standing.of(records)
+    actions: dict[tuple[str, str], list[ChangeRow]] = {}
+    for row, turn in _with_turns(rows, records):
+        actions.setdefault(("turn", turn) if turn else ("revision", str(row.revision)), []).append(row)
+    found = [_line(steps, key[1] if key[0] == "turn" else "", standing) for key, steps in actions.items()]
+    found.sort(key=lambda c: (c.rows[-1].revision, int(c.id)))
+    counted: Counter[str] = Counter()
+    for number, line in enumerate(found):  # a step that merged what several turns noted is several lines
+        counted[line.id] += 1
+        if counted[line.id] > 1:
+            found[number] = replace(line, id=f"{line.id}.{counted[line.id]}")
+    return found[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """All records, those that are open by the id that they first had, and the claims of which
+    one value holds at a time and is there."""
+
+    records: Mapping[str, MemoryRecord]
+    open: Mapping[str, MemoryRecord]
+    taken: Collection[Claim]
+
+    @classmethod
+    def of(cls, records: Mapping[str, MemoryRecord]) -> _Standing:
+        now = {_base(id): r for id, r in records.items() if r.recorded.until is None}
+        return cls(records, now, {r.claim for r in now.values() if r.claim is not None and _one_value(r)})
+
+    def reverses(self, row: ChangeRow) -> bool:
+        """Whether a row can be taken back: what it made is still open, or what it ended is not,
+        and nothing newer stands in its place. Entities stay: other memories may name them."""
+        old = self.records.get(row.id)
+        if old is None or isinstance(old, Entity):
+            return False
+        if row.verb == "add":
+            return _base(row.id) in self.open
+        if row.verb == "revise":
+            return _base(row.successor or "") in self.open
+        return row.verb == "retire" and _base(row.id) not in self.open and old.claim not in self.taken
+
+
+def _one_value(record: MemoryRecord) -> bool:
+    """Whether a fact or relation has one value at a time."""
+    if isinstance(record, ProfileFact):
+        return not additive(record.key)
+    return isinstance(record, Relation) and single(record.label)
+
+
+def _with_turns(rows: Iterable[ChangeRow], records: Mapping[str, MemoryRecord]) -> Iterable[tuple[ChangeRow, str]]:
+    """Each row with the turn that it was noted of. What ends or ages in a step does so because of
+    what the step adds."""
+    steps: dict[int, list[ChangeRow]] = {}
+    for row in rows:
+        steps.setdefault(row.revision, []).append(row)
+    for step in steps.values():
+        turns = [_noted_of(row, records) for row in step]
+        known = list(dict.fromkeys(t for t in turns if t))
+        for number, row in enumerate(step):
+            following = next((t for t in turns[number:] if t), known[-1] if known else "")
+            yield row, turns[number] or following
+
+
+def _noted_of(row: ChangeRow, records: Mapping[str, MemoryRecord]) -> str:
+    """The turn that gave the version that a row adds: a note is of its first turn, the others
+    are what stood around it; a fact or relation that is told again is of the last."""
+    made = records.get(row.successor or row.id)
+    if row.verb not in {"add", "revise"} or row.by in {_BY_HAND, *_BACK, *_FINAL} or made is None:
+        return ""
+    turns = made.provenance.turns
+    if isinstance(made, Summary) or not turns or (row.verb == "revise" and made.stale):
+        return ""
+    return turns[0] if isinstance(made, Note | Episode) else turns[-1]
+
+
+def _line(rows: Sequence[ChangeRow], turn: str, standing: _Standing) -> LoggedChange:
+    records = standing.records
+    undoable = rows[0].by not in _FINAL and any(map(standing.reverses, rows))
+    shown = [row for row in rows if not isinstance(records.get(row.successor or row.id), Entity | Episode)] or [*rows]
+    before = [records[r.id] for r in shown if r.verb in {"revise", "retire"} and r.id in records]
+    after = [records[id] for r in shown if r.verb in {"add", "revise"} and (id := r.successor or r.id) in records]
+    made = [r for r in (*before, *after) if not isinstance(r, Entity)]
+    by = rows[0].by
+    what = _WORDS.get(by, "noted" if turn else by or "changed")
+    facts = [r for r in made if isinstance(r, ProfileFact)]
+    if len(made) > 0 and len(facts) == len(made) and len({f.key for f in facts}) == 1:
+        what = f"{what}, {facts[0].key.replace('_', ' ')}" if by in _BACK else facts[0].key.replace("_", " ")
+    documents = list(dict.fromkeys(r.document for r in made if isinstance(r, Passage)))
+    if documents:
+        verb = "added" if after and not before else "removed" if before and not after else "replaced"
+        return LoggedChange(
+            str(rows[0].revision), rows[-1].at, by, f"{verb} document", "", ", ".join(documents),
+            undoable, turn, rows=tuple(rows),
+        )  # fmt: skip
+    if by == "forget":
+        what = f"erased for good: {sum(r.verb == 'erase' for r in rows)} pieces"
+    return LoggedChange(
+        str(rows[0].revision), rows[-1].at, by, what, _said(before), _said(after), undoable,
+        turn, bool(made) and all(isinstance(r, Summary) for r in made), tuple(rows),
+    )  # fmt: skip
+
+
+def _said(records: Sequence[MemoryRecord]) -> str:
+    texts = dict.fromkeys(" ".join((r.value if isinstance(r, ProfileFact) else r.text).split()) for r in records)
+    return "; ".join(texts)
+
+
+def _base(id: str) -> str:
+    return id.partition("~")[0]
+
+
+async def taken_back(store: Store, scope: Scope, change: LoggedChange, now: datetime) -> list[Change]:
+    """The changes that undo a line of the log.
+
+    A record that comes back is a copy, ``id~…``, valid from now on, so that the past stays
+    as it was.
+    """
+    records = {r.id: r for r in await store.records(scope, RecordFilter(retired=True))}
+    standing = _Standing.of(records)
+    open_now = dict(standing.open)
+    reason = f"undo of {change.id}"
+    found: list[Change] = []
+    for row in reversed(change.rows):
+        if not standing.reverses(row):
+            continue
+        if row.verb == "add":
+            gone = open_now.pop(_base(row.id), None)
+            found += [Retire(gone.id, now, reason)] if gone is not None else []
+            continue
+        new = open_now.pop(_base(row.successor), None) if row.successor else None
+        again = replace(
+            records[row.id],
+            id=f"{_base(row.id)}~{uuid.uuid4().hex[:8]}",
+            valid=Interval(now),
+            recorded=Interval(now),
+            supersedes=new.id if new else None,
+        )
+        found.append(Revise(new.id, again, reason) if new is not None else Add(again))
+        open_now[_base(row.id)] = again
+    return found
+
+
+async def withdrawn(
+    store: Store, scope: Scope, turn: str, now: datetime, change: str = ""
+) -> tuple[list[Change], list[Event]]:
+    """The notes of a turn leave the journal, and what takes their place says that nothing of it
+    is to be kept; jobs that would still note something of it find the event ``undone``, which
+    holds the notes for ``noted_again`` and the id of the ``change`` that is undone. Raises NotFound for a turn that is not there."""
+    if not await store.turns(scope, ids=(turn,)):
+        raise NotFound(f"there is no turn {turn!r}: what was said is needed to undo what was noted of it")
+    found = [e for kind in ("notes", "facts") for e in await store.events(scope, kind, ref=turn) if e.body.get("facts")]
+    empty = [replace(e, id=f"{e.id}-undone", body={**e.body, "facts": [], "remember": False}) for e in found]
+    held: list[dict[str, Any]] = [{"id": e.id, "kind": e.kind, "body": dict(e.body)} for e in found]
+    mark = Event(f"undone-{turn}", UNDONE, now, (turn,), {"turn": turn, "notes": held, "change": change})
+    return [Erase(e.id, "event") for e in found], [*empty, mark]
+
+
+async def noted_again(store: Store, scope: Scope, turn: str, now: datetime) -> tuple[list[Change], list[Event]]:
+    """The inverse of ``withdrawn``."""
+    marks = await store.events(scope, UNDONE, ref=turn)
+    notes = [note for mark in marks for note in mark.body.get("notes", ())]
+    gone: list[Change] = [Erase(mark.id, "event") for mark in marks]
+    gone += [Erase(f"{note['id']}-undone", "event") for note in notes]
+    return gone, [Event(note["id"], note["kind"], now, (turn,), note["body"]) for note in notes]

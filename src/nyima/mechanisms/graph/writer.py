@@ -1,0 +1,169 @@
+"""Writer ``graph``: what a user's turn states becomes relations between entities, and
+edits of those that are there (Wang et al. 2024, section 4.2).
+
+It makes no call of its own: the user's words are read by rules, and the notes and facts
+that the reply's or the record's call made anyway are read with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from nyima.domain.changes import Delta
+from nyima.domain.conversation import Origin, Role, Scope, Turn
+from nyima.domain.mechanism import Mechanism, Source, When, Writer
+from nyima.domain.ports import Job, RecordFilter
+from nyima.domain.records import ME, Interval, Note
+from nyima.domain.roles import Written
+from nyima.errors import ModelError
+from nyima.language.english.extract import statements
+from nyima.language.english.mentions import NOTHING
+from nyima.language.english.statement import Statement, from_fact
+from nyima.language.facts import proposals
+from nyima.language.intent import first_person
+from nyima.language.relations import read_subclasses
+from nyima.language.words import fold, has_quotation
+from nyima.mechanisms.graph.edit import Editor
+from nyima.mechanisms.graph.entities import Nodes
+from nyima.mechanisms.graph.partitions import Partitions
+from nyima.mechanisms.graph.policy import policy_of
+from nyima.mechanisms.graph.walk import WalkSelector, walked
+from nyima.read.embedding import index_pending
+from nyima.write.desk import Desk, notes_of
+
+__all__ = ["MECHANISM", "GraphWriter"]
+
+_BEFORE = 6
+
+
+@dataclass(frozen=True, slots=True)
+class GraphWriter:
+    """Reads one turn into the graph. Without ``edits_too`` every memory is only added, for the
+    baselines."""
+
+    desk: Desk
+    edits_too: bool = True
+
+    async def write(self, scope: Scope, job: Job) -> Written:
+        """The changes of the graph that the turn asks for; none for the assistant's words."""
+        revision = await self.desk.store.revision(scope)
+        turn, before = await self.desk.around(scope, job.subject, _BEFORE)
+        if not _states(turn):
+            return Written()
+        found = self._read(turn)
+        if turn.origin is Origin.DOCUMENT:  # whoever says "I" there is not the user
+            found = [s for s in found if s.head != "user" and not s.ends]
+        said = before[-1].text if before else ""
+        found += await self._noted(scope, turn, said, found)
+        if not found:
+            return Written()
+        delta = await self.edits(scope, turn, before, found)
+        return Written(delta, expect=revision)
+
+    def _read(self, turn: Turn) -> list[Statement]:
+        """The statements that rules read; none where quotation marks leave open whose they are."""
+        if has_quotation(turn.text):
+            return []
+        return [s for s in statements(turn.text, turn.at, self.desk.zone) if _says_something(s)]
+
+    async def edits(self, scope: Scope, turn: Turn, before: Sequence[Turn], found: Sequence[Statement]) -> Delta:
+        """The changes for statements that are read already."""
+        embedder = self.desk.embedder
+        if embedder is not None:
+            try:
+                await index_pending(self.desk.store, embedder, scope)
+            except ModelError:
+                embedder = None  # vectors are derived: words alone decide this time
+        now = self.desk.clock.now()
+        nodes = Nodes(self.desk.store, scope, turn, Interval(now))
+        earlier = [t.id for t in before if t.role is Role.USER]
+        last: str | None = None
+        if earlier:
+            await nodes.load_recent(earlier)
+            held = await self.desk.store.records(scope, RecordFilter(kinds=("relation",), turns=tuple(earlier[-1:])))
+            last = held[-1].id if held else None
+        embed = embedder.embed if embedder is not None else None
+        places = Partitions(
+            self.desk.store,
+            scope,
+            turn.at,
+            embed,
+            read_subclasses(self.desk.subclasses),
+            self.desk.shared.setdefault("priors", {}),
+        )
+        made_by = "graph" if self.edits_too else "memories"
+        editor = Editor(self.desk.store, scope, turn, now, self.desk.zone, nodes, places, made_by)
+        if not self.edits_too:
+            return Delta(tuple(await editor.only_add(found)), by="graph")
+        return Delta(tuple(await editor.apply(found, last)), by="graph")
+
+    async def _noted(self, scope: Scope, turn: Turn, said: str, found: list[Statement]) -> list[Statement]:
+        """What the model noted about the turn and the rules did not see: facts first, then
+        the sentences of the note. Of a turn that is not worth remembering, such as a question
+        about another town's weather, nothing."""
+        noted = [
+            event
+            for kind in ("notes", "facts")
+            for event in (await notes_of(self.desk.store, scope, [turn], kind)).values()
+        ]
+        if any(event.body.get("remember") is False for event in noted):
+            return []
+        facts = [tuple(pair) for event in noted for pair in event.body["facts"]]
+        told = fold(" ".join(s.note + " " + s.tail for s in found if s.label != "note"))
+        more = [
+            from_fact(p.key, p.value, turn.text)
+            for p in proposals(list(dict.fromkeys(facts)), turn.id, turn.text, said)
+            if p.value != "None" and p.key != "style" and fold(p.value) not in told
+        ]
+        if more and all(s.label == "note" for s in found):
+            found.clear()  # the model read what the rules could only keep whole
+        if found or more:
+            return more
+        notes = await self.desk.store.records(scope, RecordFilter(kinds=("note",), turns=(turn.id,)))
+        texts = [
+            n.knowledge
+            for n in notes
+            if isinstance(n, Note) and n.provenance.turns[:1] == (turn.id,) and n.provenance.prompt
+        ]
+        return [replace(s, noted=True) for text in texts for s in statements(_as_said(text), turn.at, self.desk.zone)]
+
+
+def _says_something(said: Statement) -> bool:
+    """Whether a statement has a subject: "That sounds great" and "Have fun" name nobody."""
+    return fold(said.head) not in NOTHING and (said.head != ME or first_person(said.clause))
+
+
+def _states(turn: Turn) -> bool:
+    if not turn.text.strip():
+        return False
+    return turn.origin is Origin.DOCUMENT or (turn.role is Role.USER and turn.origin in {Origin.USER, Origin.IMPORT})
+
+
+def _as_said(text: str) -> str:
+    """A note about "the user" as the user would say it, for the rules that read it."""
+    for about, own in (("The user's", "My"), ("the user's", "my"), ("The user is", "I am"), ("the user is", "I am"),
+                       ("The user has", "I have"), ("the user has", "I have"), ("The user", "I"), ("the user", "I")):  # fmt: skip
+        text = text.replace(about, own)
+    return text
+
+
+MECHANISM = Mechanism(
+    "graph",
+    "people, things and events, how they are related, and what changes (Wang et al. 2024)",
+    writers=(
+        Writer(
+            "graph",
+            When.TURN,
+            lambda desk, scope, job: GraphWriter(desk).write(scope, job),
+            needs_model=False,
+            again=lambda record: record.provenance.turns,
+            noted=lambda notes: bool(notes.facts),
+            quick=True,
+        ),
+    ),
+    sources=(Source("graph", "people, things, events and how they are related to the user", kinds=("relation",)),),
+    retrievers={"walk": walked},
+    selectors={"policy": lambda kit, *cut: WalkSelector(policy_of(kit.learned.get("policy", {})), *cut)},
+    learns=("policy",),
+)

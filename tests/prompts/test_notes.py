@@ -1,0 +1,110 @@
+"""The reply and its notes are told apart while they stream."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nyima.domain.evidence import Notes
+from nyima.prompts.notes import ReplyStream, parse_facts, render_notes, render_reply
+
+FACTS = (("cat_name", "Nyima"), ("city", "Moab"))
+NOTES = Notes(True, FACTS, complete=True)
+
+
+def run(text: str, cuts: list[int] | None = None) -> ReplyStream:
+    stream = ReplyStream()
+    edges = [0, *sorted({c % (len(text) + 1) for c in cuts or []}), len(text)]
+    shown = "".join(stream.feed(text[a:b]) for a, b in itertools.pairwise(edges))
+    shown += stream.finish()
+    assert shown == stream.shown
+    return stream
+
+
+any_text = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=60)
+cuts = st.lists(st.integers(0, 400), max_size=30)
+
+
+@pytest.mark.req("prof.robust", "prof.extract")
+@given(reply=any_text, cuts=cuts)
+def test_json_never_leaks_whatever_the_cuts(reply: str, cuts: list[int]) -> None:
+    stream = run(render_reply(reply, NOTES), cuts)
+    assert stream.shown == reply
+    assert stream.notes() == NOTES
+
+
+@given(reply=any_text, cuts=cuts)
+def test_escaped_json_is_decoded_whatever_the_cuts(reply: str, cuts: list[int]) -> None:
+    text = json.dumps({"reply": reply, "remember": False, "facts": {}}, ensure_ascii=True)
+    assert run(text, cuts).shown == reply
+
+
+@given(reply=st.text('abc <>{}"\n.é猫', min_size=1, max_size=60), cuts=cuts)
+def test_lines_never_leak_whatever_the_cuts(reply: str, cuts: list[int]) -> None:
+    stream = run(render_notes("So: " + reply, NOTES), cuts)
+    assert stream.shown.strip() == ("So: " + reply).strip()
+    assert stream.notes() == NOTES
+
+
+@given(reply=any_text, cuts=cuts, end=st.integers(1, 200))
+def test_a_cut_off_answer_shows_a_beginning_of_the_reply(reply: str, cuts: list[int], end: int) -> None:
+    whole = render_reply(reply, NOTES)
+    stream = run(whole[:end], cuts)
+    assert reply.startswith(stream.shown)
+    if end < len(whole) - 1:
+        assert not stream.notes().complete or stream.notes().remember
+
+
+@given(text=any_text, cuts=cuts)
+def test_cuts_never_change_what_is_shown(text: str, cuts: list[int]) -> None:
+    assert run(text, cuts).shown == run(text).shown
+
+
+@pytest.mark.req("prof.robust")
+@pytest.mark.parametrize(
+    ("raw", "shown", "facts"),
+    [
+        (
+            '{"cats_name": "unknown"} That is nice! What is her name?',
+            "That is nice! What is her name?",
+            [("cats_name", "unknown")],
+        ),
+        ('{"pet": {"name": "Nyima", "age": 11}} Lovely.', "Lovely.", [("pet_name", "Nyima"), ("pet_age", "11")]),
+        ('```json\n{"city": "Moab"}\n```\nHi!', "Hi!", [("city", "Moab")]),
+        ('Hi there! {"remember": true, "facts": {"a": "b"}}', "Hi there!", [("a", "b")]),
+        ('Hi there!\n{"facts": {"a": "b"', "Hi there!", [("a", "b")]),
+        ("Hi there!\n<notes>\nremember: yes\ncity: Moab", "Hi there!", [("city", "Moab")]),
+        ("Hi there!\nRemember: no", "Hi there!", []),
+        ('{"cats_name": "Ny', "", []),
+        ('{"reply": "Hi", "remember": true, "facts": [{"key": "a", "value": "b"}]}', "Hi", [("a", "b")]),
+        ('{"reply": "Hi", "remem', "Hi", []),
+        ('{"a": 1}', '{"a": 1}', []),
+        ("1 < 2 and <b>bold</b>", "1 < 2 and <b>bold</b>", []),
+        ("", "", []),
+    ],
+)
+def test_odd_answers(raw: str, shown: str, facts: list[tuple[str, str]]) -> None:
+    stream = run(raw, list(range(len(raw))))
+    assert stream.reply() == shown
+    if facts:
+        assert list(stream.notes().facts) == facts
+
+
+def test_a_tool_call_is_never_shown() -> None:
+    stream = run('{"call": "calculator", "input": {"expression": "2*3"}}', [3, 9, 15])
+    assert stream.shown == ""
+    assert stream.call() == ("calculator", {"expression": "2*3"})
+    assert run("plain").call() is None
+
+
+def test_facts_are_flattened_and_bounded() -> None:
+    assert parse_facts({"a": ["x", "y"], "b": None, "c": True, "d": {"e": 1.5}}) == (
+        ("a", "x"), ("a", "y"), ("b", "None"), ("c", "true"), ("d_e", "1.5"),
+    )  # fmt: skip
+    assert len(parse_facts({f"k{i}": "v" for i in range(50)})) == 12
+    assert len(parse_facts({"k": "v" * 1000})[0][1]) == 200
+    assert parse_facts("nonsense") == ()

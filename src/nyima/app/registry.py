@@ -18,6 +18,7 @@ _BUILT_IN = (
     "nyima.read.plan",
     "nyima.read.judge",
     "nyima.read.critics",
+    "nyima.read.reader",
     "nyima.mechanisms.history",
     "nyima.mechanisms.graph.writer",
     "nyima.mechanisms.gate",

@@ -127,7 +127,7 @@ class Mechanism:
     judges: Mapping[str, Make[Judge]] = field(default_factory=dict[str, Make[Judge]])
     selectors: Mapping[str, Make[Selector]] = field(default_factory=dict[str, Make[Selector]])
     critics: Mapping[str, Make[Critic | None]] = field(default_factory=dict[str, Make[Critic | None]])
-    readers: Mapping[str, Make[Reader | None]] = field(default_factory=dict[str, Make[Reader | None]])
+    readers: Mapping[str, Make[Reader]] = field(default_factory=dict[str, Make[Reader]])
     recipes: tuple[Recipe, ...] = ()
     learns: tuple[str, ...] = ()
 
@@ -232,8 +232,8 @@ class Registry:
             for role, name in (("planners", recipe.planner), ("judges", recipe.judge), ("selectors", recipe.selector)):
                 self.make(role, name)
             for role, name in (("critics", recipe.critic), ("readers", recipe.reader)):
-                if name not in {"", "model"} or role == "critics":
-                    self.make(role, name) if name else None
+                if name:
+                    self.make(role, name)
         except ConfigError as error:
             raise ConfigError(f"recipe {recipe.name!r}: {error}") from None
         return recipe

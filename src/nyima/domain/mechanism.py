@@ -237,7 +237,7 @@ class Registry:
 
     def check(self, recipe: Recipe) -> Recipe:
         """The recipe itself, when all that it names is installed. Raises ConfigError."""
-        names = {mechanism.name for mechanism in self.mechanisms}
+        names = {mechanism.name for mechanism in self.mechanisms if mechanism.writers}
         for what, given, known in (
             ("writer", recipe.mechanisms, names),
             ("source", tuple(s.name for s in recipe.sources), {*self.sources}),
@@ -262,4 +262,4 @@ class Registry:
         return recipe
 
 
-_LAB = "; those of the papers come with `pip install nyima-lab`"
+_LAB = "; others come with the distribution that gives them, those of the papers with nyima-lab"

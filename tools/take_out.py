@@ -33,7 +33,7 @@ EDITS = [
     ("prof.unknown", "language/facts.py", "if is_placeholder(value) or not supported(", "if not supported("),
     ("prof.robust", "prompts/notes.py", "    cut = min((i for m in markers", "    cut = -1 if True else min((i for m in markers"),
     ("prof.goodbye", "assistant.py", "if is_goodbye(text):", "if False:"),
-    ("prof.tasks", "replying.py", "result = await use_tool(self.tools, *wish)", 'result = "nothing"'),
+    ("prof.tasks", "read/reader.py", "result = await request.use(*wish) if request.use else", 'result = "nothing" if request.use else'),
 ]  # fmt: skip
 
 

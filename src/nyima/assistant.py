@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from nyima.app.opening import parts_for, read_shots
 from nyima.app.registry import recipe_named
-from nyima.app.telemetry import span
-from nyima.app.tools import Tool, load_tools
+from nyima.app.tools import Tool, load_tools, use_tool
 from nyima.change.cascade import Receipt
 from nyima.change.undo import LoggedChange
-from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
+from nyima.domain.conversation import Session, Turn, clean_text
 from nyima.domain.evidence import Answer, Budget, Notes, Query, Recall
 from nyima.domain.mechanism import Source
-from nyima.domain.ports import ChatModel, Clock, Embedder, Message
+from nyima.domain.ports import ChatModel, Clock, Embedder, Lines, Message
 from nyima.domain.recipe import Recipe
+from nyima.domain.roles import Reply, ReplyRequest
 from nyima.errors import InputError, NoModel, NotFound
 from nyima.language.intent import is_goodbye
 from nyima.memory import Explanation, Memory, Said
 from nyima.prompts.prompt import sections
 from nyima.read.prompting import Known, PromptBuilder, Shot
 from nyima.read.trace import trace_event
-from nyima.replying import Draft, Replies, concluded, known_of, recalled
 from nyima.sync import Opening
+from nyima.turn import Exchange, hear, known_of, said_by_user, spoken
 from nyima.write.desk import notes_of
 from nyima.write.jobs import turn_id
 
@@ -118,10 +120,8 @@ class Assistant:
 
     async def reply(self, text: str) -> Answer:
         """The reply to a message, with what it rests on."""
-        async for _ in self.stream(text):
-            pass
-        assert self.last is not None
-        return self.last
+        (answer,) = [piece async for piece in self._talk(text) if isinstance(piece, Answer)]
+        return answer
 
     async def stream(self, text: str) -> AsyncIterator[str]:
         """The reply piece by piece; afterwards ``last`` is the Answer.
@@ -129,7 +129,13 @@ class Assistant:
         The message is durable before the model is called: when the model fails, the
         error is raised and the message stays.
         """
-        text = clean_text(text)
+        async with contextlib.aclosing(self._talk(text)) as pieces:
+            async for piece in pieces:
+                if not isinstance(piece, Answer):
+                    yield piece
+
+    async def _talk(self, text: str) -> AsyncGenerator[str | Answer, None]:
+        """The reply piece by piece, and at the end the Answer."""
         if not text.strip():
             raise InputError("an empty message has no answer: write something")
         if self.memory.parts.chat is None:
@@ -137,16 +143,27 @@ class Assistant:
         await self._quiet()
         session = await self._current()
         before = self._own if self.private else await self.memory.turns(session.id)
-        said = Turn(turn_id(), session.id, Role.USER, text, self.memory.clock.now())
-        if not self.private:
-            with span(self.memory.parts, "remember") as spanned:
-                (said,) = await self.memory.ingest.hear(self.memory.scope, session, [said], self.recipe)
-                spanned.found(1)
-        async for piece in self._answer(session, before, said):
-            yield piece
+        said = await hear(self.memory, self.recipe, session, said_by_user(text, session, self.memory))
+        exchange, request = await self._asked(session, list(before), said)
+        shown, first, reply = list[str](), 0.0, None
+        try:
+            async for piece in self.memory.parts.reader(self.recipe).read(self.memory.scope, request):
+                if isinstance(piece, Reply):
+                    reply = piece
+                else:
+                    first = first or time.perf_counter()
+                    shown.append(piece)
+                    yield piece
+        finally:
+            kept = reply or Reply("".join(shown).strip(), exchange.recall)
+            turn = spoken(kept.text, session, self.memory)
+            self.last = await exchange.keep(kept, turn, complete=reply is not None, first=first)
+            if self.private:
+                self._own += [said, turn]
         if is_goodbye(text):
             await self.end_session()
         self._later()
+        yield self.last
 
     async def greet(self) -> AsyncIterator[str]:
         """Open the session: to a stranger with a fixed question, to somebody who is
@@ -169,13 +186,16 @@ class Assistant:
             return
         builder = self._builder()
         messages = [Message("system", builder.system(known)), Message("user", sections("reply")["hello"])]
-        draft = Draft(Recall(Query("", self.memory.clock.now())))
-        async for piece in self._replies.calls(messages, draft, time.perf_counter()):
-            yield piece
-        await self._store_greeting(session, draft.reply(), known)
+        request = self._request(Recall(Query("", self.memory.clock.now())), (), lambda found: messages)
+        reader = self.memory.parts.reader(replace(self.recipe, reader="model", critic=""))
+        async for piece in reader.read(self.memory.scope, request):
+            if isinstance(piece, Reply):
+                await self._store_greeting(session, piece.text, known)
+            else:
+                yield piece
 
     async def _store_greeting(self, session: Session, text: str, known: Known) -> None:
-        turn = self._spoken(session, text)
+        turn = spoken(text, session, self.memory)
         if self.private:
             self._own.append(turn)
         elif text:
@@ -185,41 +205,28 @@ class Assistant:
             )
             await self.memory.store.append(self.memory.scope, session, [turn], events=[trace])
 
-    async def _answer(self, session: Session, before: Sequence[Turn], said: Turn) -> AsyncIterator[str]:
-        started = time.perf_counter()
-        parts = self.memory.parts
+    async def _asked(self, session: Session, before: Sequence[Turn], said: Turn) -> tuple[Exchange, ReplyRequest]:
+        """What is recalled for a message, and what its reader is asked with."""
         builder = self._builder()
         notes = {} if self.private else await self._noted(before)
         past = [t for t in await self.memory.turns() if t.session != session.id] if self.recipe.past else []
         dialogue, shown = builder.dialogue([*past, *before], notes)
-        spoken = tuple((t.role.value, t.text) for t in before[-_LINES:])
+        lines = tuple((t.role.value, t.text) for t in before[-_LINES:])
         known = await self._knowledge()
         whole = session.id if len(shown) == len(before) else None
-        query = Query(said.text, parts.clock.now(), session=whole, dialogue=spoken)
-        recall = await recalled(self.memory, self.recipe, query, known, {t.id for t in shown} | {said.id})
+        query = Query(said.text, self.memory.clock.now(), session=whole, dialogue=lines)
+        visible = {t.id for t in shown}
+        exchange = await Exchange.begin(self.memory, self.recipe, session, said, known, query, visible)
         system = Message("system", builder.system(known))
 
-        def prompt(found: Recall) -> list[Message]:
+        def messages(found: Recall) -> list[Message]:
             return [system, *dialogue, Message("user", builder.last(said.text, found.kept))]
 
-        draft = Draft(recall, started=started)
-        complete = False
-        try:
-            async for piece in self._replies.respond(draft, prompt, (*spoken, ("user", said.text)), started):
-                yield piece
-            complete = True
-        finally:
-            reply = self._spoken(session, draft.reply())
-            known = await self._knowledge()
-            self.last = await concluded(
-                self.memory, self.recipe, session, (said, reply), draft, complete=complete, known=known
-            )  # fmt: skip
-            if self.private:
-                self._own += [said, reply]
+        return exchange, self._request(exchange.recall, (*lines, ("user", said.text)), messages)
 
-    @property
-    def _replies(self) -> Replies:
-        return Replies(self.memory.parts, self.recipe, self.tools, self._notes)
+    def _request(self, recall: Recall, lines: Lines, messages: Callable[[Recall], Sequence[Message]]) -> ReplyRequest:
+        use = functools.partial(use_tool, self.tools) if self.tools else None
+        return ReplyRequest(recall, lines, messages, self._notes, use)
 
     @property
     def _notes(self) -> bool:
@@ -234,10 +241,6 @@ class Assistant:
             style = ("json" if bound else "lines") if self._notes else "plain"
         about = {name: tool.about for name, tool in self.tools.items()} if self._notes else {}
         return PromptBuilder(self.recipe, self.memory.persona, style, chat.window, about, self._shots)
-
-    def _spoken(self, session: Session, text: str) -> Turn:
-        now = self.memory.clock.now()
-        return Turn(turn_id(), session.id, Role.ASSISTANT, clean_text(text), now, Origin.ASSISTANT)
 
     async def _noted(self, turns: Sequence[Turn]) -> dict[str, Notes]:
         events = await notes_of(self.memory.store, self.memory.scope, turns) if self.recipe.takes_notes else {}

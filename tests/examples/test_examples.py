@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from nyima.app.registry import registry
+from nyima.domain.mechanism import Mechanism, Registry, When, Writer
 from nyima.domain.ports import Store
 from nyima.errors import ConfigError
 from nyima.memory import Memory
@@ -63,6 +64,13 @@ async def test_a_writer_works_when_a_session_ends_and_its_source_finds_the_line(
         (found,) = (await memory.recall("Miso")).kept
         assert found.record.id == "diary-monday"
         assert found.record.text.endswith("We adopted a cat called Miso.")
+
+
+@pytest.mark.usefixtures("installed")
+async def test_the_environment_chooses_a_recipe(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NYIMA_RECIPE", "diary")
+    async with Memory.open(db, embedder="none") as memory:
+        assert memory.recipe.name == "diary"
 
 
 @pytest.mark.usefixtures("installed")
@@ -128,3 +136,49 @@ async def test_a_memory_works_on_another_store(memory: Memory, monkeypatch: pyte
     fact = await other.set_fact("city", "Porto")
     assert store.committed["user"] >= 1
     assert fact.id in {record.id for record in await other.records()}
+
+
+BROKEN = """[nyima.commands]
+broken = no_such_module:add_to
+
+[nyima.mechanisms]
+nothing = newest:NewestFirst
+"""
+
+
+def test_what_cannot_be_loaded_is_named_and_costs_no_other_command(distribution: Path) -> None:
+    (distribution / "nyima_examples-1.0.dist-info" / "entry_points.txt").write_text(BROKEN)
+    path = os.pathsep.join([str(distribution), str(HERE), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, "NYIMA_EMBEDDER": "none"}
+    nyima = [sys.executable, "-m", "nyima"]
+    version = subprocess.run([*nyima, "--version"], capture_output=True, text=True, env=environment, check=False)
+    assert version.returncode == 0
+    assert "the command 'broken' (no_such_module:add_to) is left out" in version.stderr
+    recall = subprocess.run([*nyima, "recall", "cat"], capture_output=True, text=True, env=environment, check=False)
+    assert "the mechanism 'nothing' (newest:NewestFirst) cannot be loaded" in recall.stderr
+    assert "Traceback" not in recall.stderr
+
+
+def test_a_name_is_given_once() -> None:
+    twice = Mechanism("mine", "", judges={"scores": lambda kit: None})
+    with pytest.raises(ConfigError, match="the judge 'scores' is given twice, by 'judge' and 'mine'"):
+        Registry((*registry().mechanisms, twice))
+
+
+def test_a_writer_of_jobs_has_something_to_do() -> None:
+    with pytest.raises(ConfigError, match="give write="):
+        Writer("idle", When.TURN)
+
+
+def test_an_unknown_recipe_is_refused_before_anything_is_fetched(tmp_path: Path) -> None:
+    environment = {**os.environ, "NYIMA_CACHE": str(tmp_path / "cache"), "NYIMA_DB": str(tmp_path / "m.db")}
+    ran = subprocess.run(
+        [sys.executable, "-m", "nyima", "chat", "--recipe", "nosuch"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    assert "there is no recipe 'nosuch'" in ran.stderr
+    assert not (tmp_path / "cache").exists()

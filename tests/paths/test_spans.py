@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from nyima.errors import NotFound
-from nyima.exchange import Exchange, ProgramRequest
 from nyima.mechanisms.by_hand import Link
 from nyima.memory import Memory
+from nyima.program import ProgramReply, ProgramRequest
 
 
 class Recorder:
@@ -70,7 +70,7 @@ async def test_each_verb_is_a_span_without_content(memory: Memory, recorder: Rec
 
 @pytest.mark.req("serve.spans")
 async def test_replies_and_changes_by_hand_are_spans_too(memory: Memory, recorder: Recorder) -> None:
-    exchange = await Exchange.begin(memory, ProgramRequest("My cat is called Nyima.", "s"))
+    exchange = await ProgramReply.begin(memory, ProgramRequest("My cat is called Nyima.", "s"))
     await exchange.close("What a fine name.")
     assert [name for name, _ in recorder.spans] == ["create_memory", "search_memory"]
     fact = await memory.set_fact("city", "Porto")

@@ -13,6 +13,7 @@ from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Role, Session
 from nyima.domain.mechanism import Mechanism, Registry, When, Writer
 from nyima.domain.ports import Job, RecordFilter, Vector
+from nyima.domain.records import Provenance
 from nyima.domain.roles import Written
 from nyima.errors import Conflict
 from nyima.memory import Memory, Said
@@ -38,7 +39,8 @@ class Writes:
 def with_writer(writer: Any) -> Registry:
     """The mechanisms, with this writer in the place of the gate's."""
     gate = Writer("gate", When.TURN, lambda desk, scope, job: writer.write(scope, job))
-    return Registry((Mechanism("test", "", writers=(gate,)), *registry().mechanisms))
+    others = tuple(m for m in registry().mechanisms if m.name != "gate")
+    return Registry((Mechanism("gate", "", writers=(gate,)), *others))
 
 
 async def ingest(work: Callable[[], Written]) -> tuple[Ingest, MemoryStore, FixedClock]:
@@ -86,7 +88,7 @@ async def test_what_a_late_worker_made_is_dropped() -> None:
         coroutine = other()
         with contextlib.suppress(StopIteration):
             coroutine.send(None)
-        return Written(Delta((Add(note("n1", "tea")),)))
+        return Written(Delta((Add(note("n1", "tea", turns=("t1",))),)))
 
     late = replace(at_work, registry=with_writer(Writes(slow)))
     await late.work(ME, "w")
@@ -124,7 +126,7 @@ class Slow:
             self.clock.forward(seconds=50)
             await asyncio.sleep(0.05)
             assert await self.store.lease(ME, "other", self.clock.now(), 60) is None
-        return Written(Delta((Add(note("n1", "tea")),)))
+        return Written(Delta((Add(note("n1", "tea", turns=("t1",))),)))
 
 
 async def test_a_lease_is_renewed_while_the_work_runs() -> None:
@@ -133,3 +135,19 @@ async def test_a_lease_is_renewed_while_the_work_runs() -> None:
     await replace(at_work, registry=with_writer(slow), renew_seconds=0.001).work(ME, "w")
     assert [j.state for j in await store.jobs(ME)] == ["done"]
     assert [r.id for r in await store.records(ME, RecordFilter())] == ["n1"]
+
+
+async def test_a_record_that_does_not_say_what_it_was_made_of_is_refused() -> None:
+    secret = replace(note("n1", "The code is 4711."), provenance=Provenance(writer="gate"))
+    at_work, store, _ = await ingest(lambda: Written(Delta((Add(secret),))))
+    tried = await at_work.drain(ME, "w", vectors=False)
+    (job,) = await store.jobs(ME)
+    assert "no erase would find it" in job.error
+    assert tried == {"done": 0, "waiting": 1, "parked": 0}, "what failed was not done"
+    assert not await store.records(ME, RecordFilter(retired=True))
+
+
+async def test_a_writer_that_returns_something_else_is_told_so() -> None:
+    at_work, store, _ = await ingest(lambda: None)  # type: ignore[arg-type, return-value]
+    await at_work.work(ME, "w")
+    assert "the writer 'gate' returned NoneType: return a Written" in (await store.jobs(ME))[0].error

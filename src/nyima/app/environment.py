@@ -40,6 +40,7 @@ __all__ = [
 _ENVIRONMENT = {
     "db": "NYIMA_DB",
     "user": "NYIMA_USER",
+    "recipe": "NYIMA_RECIPE",
     "model": "NYIMA_MODEL",
     "embedder": "NYIMA_EMBEDDER",
     "cache": "NYIMA_CACHE",

@@ -18,6 +18,7 @@ _BUILT_IN = (
     "nyima.read.plan",
     "nyima.read.judge",
     "nyima.read.critics",
+    "nyima.read.reader",
     "nyima.mechanisms.history",
     "nyima.mechanisms.graph.writer",
     "nyima.mechanisms.gate",
@@ -28,6 +29,7 @@ _BUILT_IN = (
     "nyima.mechanisms.documents.shelf",
     "nyima.app.recipes",
 )
+_BROKEN = "the mechanism {!r} ({}) cannot be loaded: {}: mend or uninstall the distribution that names it"
 
 
 @cache
@@ -42,9 +44,12 @@ def registry() -> Registry:
     for point in sorted(entry_points(group="nyima.mechanisms"), key=lambda p: p.name):
         try:
             given = point.load()
-        except ImportError as error:
-            raise ConfigError(f"the mechanism {point.name!r} ({point.value}) cannot be loaded: {error}") from error
-        found += [given] if isinstance(given, Mechanism) else given
+            many = [given] if isinstance(given, Mechanism) else list(given)
+        except Exception as error:  # somebody else's module: it may raise anything
+            raise ConfigError(_BROKEN.format(point.name, point.value, f"{type(error).__name__}: {error}")) from error
+        if not many or not all(isinstance(one, Mechanism) for one in many):
+            raise ConfigError(_BROKEN.format(point.name, point.value, f"it is {given!r:.80}, and no Mechanism"))
+        found += many
     made = Registry(tuple(found))
     for recipe in made.recipes.values():
         made.check(recipe)

@@ -20,6 +20,7 @@ from nyima.language.words import tokens
 from nyima.read.calls import Caller, DailyBudget
 from nyima.read.embedding import QueryEmbedder
 from nyima.read.kit import Kit
+from nyima.read.reader import ReviewedReader
 from nyima.read.recall import Recaller
 from nyima.read.refine import Refiner
 from nyima.read.sources import CallableRetriever, DependentRetriever, SourceChoice
@@ -177,9 +178,9 @@ class Services:
         critic = self.registry.make("critics", recipe.critic)(self.kit(recipe)) if recipe.critic else None
         return None if critic is None else Refiner(critic, recipe.drafts, recipe.alpha, store=self.store)
 
-    def reader(self, recipe: Recipe) -> Reader | None:
-        """The trained reader of a recipe; None where the chat model replies."""
-        if recipe.reader == "model":
-            return None
-        found: Reader | None = self.registry.make("readers", recipe.reader)(self.kit(recipe))
-        return found
+    def reader(self, recipe: Recipe) -> Reader:
+        """Who writes the replies of a recipe, with the critic that reviews them, if it has one.
+        Raises NoModel, or ConfigError where something trained is not there."""
+        found: Reader = self.registry.make("readers", recipe.reader)(self.kit(recipe))
+        refiner = self.refiner(recipe)
+        return found if refiner is None else ReviewedReader(found, refiner)

@@ -112,7 +112,9 @@ def _found(name: str) -> Callable[..., Any]:
     try:
         function: Any = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"the tool {name!r} cannot be loaded: {error}: give module:function") from error
+        raise ConfigError(
+            f"the tool {name!r} cannot be loaded: {error}: give module:function, with the module on PYTHONPATH"
+        ) from error
     if not callable(function):
         raise ConfigError(f"the tool {name!r} is no function")
     return cast("Callable[..., Any]", function)

@@ -387,6 +387,7 @@ async def chat(
     private: Annotated[bool, typer.Option("--private", help="Read the memory, never write it.")] = False,
 ) -> None:
     """Talk with a companion that remembers."""
+    from nyima.app.registry import recipe_named
     from nyima.assistant import Assistant
 
     settings = common.settings(model=model, recipe=recipe)
@@ -398,6 +399,7 @@ async def chat(
             raise InputError(f"{script} cannot be read: {error}: give a text file in UTF-8") from error
     if settings.model == "none":
         raise NoModel("the model is set to 'none', and a chat needs one: unset NYIMA_MODEL, or name another")
+    recipe_named(settings.recipe)  # before anything is fetched for it
     ensure_packs(settings, "embed", "chat")
     assistant = await Assistant.open(
         settings.db,

@@ -39,7 +39,10 @@ def _root(
 for part in (chat, voice, memories, why, documents, graph, services, serve, transfer, care):
     part.add_to(app)
 for found in sorted(entry_points(group="nyima.commands"), key=lambda point: point.name):
-    found.load()(app)  # the laboratory's commands, and anybody's
+    try:
+        found.load()(app)  # the laboratory's commands, and anybody's
+    except Exception as error:  # somebody else's module: it may raise anything, and costs no other command
+        typer.echo(f"the command {found.name!r} ({found.value}) is left out: {type(error).__name__}: {error}", err=True)
 
 
 def run() -> None:

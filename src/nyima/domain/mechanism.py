@@ -22,6 +22,7 @@ __all__ = ["Mechanism", "Registry", "Source", "When", "Writer", "always"]
 V = TypeVar("V")
 
 _SECONDS = 5.0
+_ROLES = ("retrievers", "planners", "judges", "selectors", "critics", "readers")
 
 
 class When(StrEnum):
@@ -82,6 +83,11 @@ class Writer:
     noted: Callable[[Notes], bool] = _never
     quick: bool = False
 
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a writer of jobs that has no ``write``."""
+        if self.write is None and self.when is not When.NOW:
+            raise ConfigError(f"the writer {self.name!r} works in jobs: give write=…, or let it work at {When.NOW}")
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -127,16 +133,33 @@ class Mechanism:
     judges: Mapping[str, Make[Judge]] = field(default_factory=dict[str, Make[Judge]])
     selectors: Mapping[str, Make[Selector]] = field(default_factory=dict[str, Make[Selector]])
     critics: Mapping[str, Make[Critic | None]] = field(default_factory=dict[str, Make[Critic | None]])
-    readers: Mapping[str, Make[Reader | None]] = field(default_factory=dict[str, Make[Reader | None]])
+    readers: Mapping[str, Make[Reader]] = field(default_factory=dict[str, Make[Reader]])
     recipes: tuple[Recipe, ...] = ()
     learns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """All mechanisms that are installed."""
+    """All mechanisms that are installed. Raises ConfigError when two of them give a recipe, a
+    source, a job's writer or a role's filler of one name."""
 
     mechanisms: tuple[Mechanism, ...]
+
+    def __post_init__(self) -> None:
+        """Check that each name is given once."""
+        given: dict[tuple[str, str], str] = {}
+        for mechanism in self.mechanisms:
+            names = [("mechanism", mechanism.name)]
+            names += [("writer", writer.name) for writer in mechanism.writers]
+            names += [("source", source.name) for source in mechanism.sources]
+            names += [("recipe", recipe.name) for recipe in mechanism.recipes]
+            names += [(role[:-1], name) for role in _ROLES for name in getattr(mechanism, role)]
+            for what, name in names:
+                if (what, name) in given:
+                    raise ConfigError(
+                        f"the {what} {name!r} is given twice, by {given[what, name]!r} and {mechanism.name!r}: rename one"
+                    )
+                given[what, name] = mechanism.name
 
     @property
     def recipes(self) -> Mapping[str, Recipe]:
@@ -214,7 +237,7 @@ class Registry:
 
     def check(self, recipe: Recipe) -> Recipe:
         """The recipe itself, when all that it names is installed. Raises ConfigError."""
-        names = {mechanism.name for mechanism in self.mechanisms}
+        names = {mechanism.name for mechanism in self.mechanisms if mechanism.writers}
         for what, given, known in (
             ("writer", recipe.mechanisms, names),
             ("source", tuple(s.name for s in recipe.sources), {*self.sources}),
@@ -232,11 +255,11 @@ class Registry:
             for role, name in (("planners", recipe.planner), ("judges", recipe.judge), ("selectors", recipe.selector)):
                 self.make(role, name)
             for role, name in (("critics", recipe.critic), ("readers", recipe.reader)):
-                if name not in {"", "model"} or role == "critics":
-                    self.make(role, name) if name else None
+                if name:
+                    self.make(role, name)
         except ConfigError as error:
             raise ConfigError(f"recipe {recipe.name!r}: {error}") from None
         return recipe
 
 
-_LAB = "; those of the papers come with `pip install nyima-lab`"
+_LAB = "; others come with the distribution that gives them, those of the papers with nyima-lab"

@@ -31,8 +31,8 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class SourceSpec:
-    """A source to ask: ``how`` is hybrid, words, vector, reciprocal, walk, partition, every,
-    all or persona; ``k`` the most pieces that it may bring into a reply. ``after`` are the
+    """A source to ask: ``how`` is the name of a retriever (hybrid, words, vector, reciprocal, walk or
+    persona; the laboratory has more); ``k`` the most pieces that it may bring into a reply. ``after`` are the
     sources that it depends on, ``turns`` how many utterances of the dialogue are searched
     with, ``region`` the one document or session that it looks at. Without ``ruled`` the graph
     leaves out what rules alone read, which most of the time says nothing (docs/LOG.md)."""

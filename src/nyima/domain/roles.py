@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from nyima.domain.changes import Delta
 from nyima.domain.conversation import Scope
-from nyima.domain.evidence import Budget, Evidence, Plan, Query, Selection, Step
-from nyima.domain.ports import Event, Job, Lines
+from nyima.domain.evidence import Budget, Evidence, Notes, Plan, Query, Recall, Selection, Step, Usage
+from nyima.domain.ports import Event, Job, Lines, Message
 
 __all__ = [
     "Critic",
@@ -18,6 +18,8 @@ __all__ = [
     "Planned",
     "Planner",
     "Reader",
+    "Reply",
+    "ReplyRequest",
     "Retriever",
     "Selector",
     "Written",
@@ -87,11 +89,39 @@ class Selector(Protocol):
         ...
 
 
-class Reader(Protocol):
-    """Writes a reply from a dialogue and what was kept for it, without a chat model's prompt."""
+@dataclass(frozen=True, slots=True)
+class ReplyRequest:
+    """What a reader is asked for a reply with.
 
-    def read(self, lines: Lines, plan: Plan, kept: Sequence[Evidence]) -> AsyncIterator[str]:
-        """The reply, piece by piece. Raises ModelError."""
+    ``recall`` is what was found, ``lines`` the dialogue (role, text) with the user's message
+    last; ``messages`` makes a chat model's prompt from what is to be shown. With ``notes`` the
+    reader also notes what to keep. ``use`` takes a tool's name and arguments and returns its
+    result; it is None where there are no tools."""
+
+    recall: Recall
+    lines: Lines
+    messages: Callable[[Recall], Sequence[Message]]
+    notes: bool = False
+    use: Callable[[str, Mapping[str, Any]], Awaitable[str]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole reply, and what it was written from. ``notes`` are not complete where a job has to
+    make them."""
+
+    text: str
+    recall: Recall
+    notes: Notes = Notes()
+    usage: Usage = Usage()
+
+
+class Reader(Protocol):
+    """Writes a reply from a dialogue and what was recalled for it."""
+
+    def read(self, scope: Scope, request: ReplyRequest) -> AsyncIterator[str | Reply]:
+        """The reply piece by piece, as it may be shown, and at the end the whole Reply. Raises
+        ModelError."""
         ...
 
 

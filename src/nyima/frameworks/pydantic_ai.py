@@ -11,8 +11,8 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.toolsets import AgentToolset, FunctionToolset
 
-from nyima.exchange import Exchange, ProgramRequest
 from nyima.memory import Memory
+from nyima.program import ProgramReply, ProgramRequest
 from nyima.sync import Synchronous
 
 __all__ = ["NyimaMemory"]
@@ -71,10 +71,10 @@ class NyimaMemory(AbstractCapability[Any]):
         return found
 
     async def _system(self, asked: ProgramRequest) -> str:
-        return (await Exchange.begin(self._memory, asked)).system
+        return (await ProgramReply.begin(self._memory, asked)).system
 
     async def _keep(self, prompt: str, reply: str, key: str) -> None:
-        exchange = await Exchange.begin(
+        exchange = await ProgramReply.begin(
             self._memory, ProgramRequest(prompt, self.session, key=key, reads=False, notes=False)
         )
         await exchange.close(reply)

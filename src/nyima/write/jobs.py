@@ -12,13 +12,15 @@ from datetime import datetime, timedelta
 
 from nyima.change.cascade import Cascade
 from nyima.change.undo import UNDONE
-from nyima.domain.changes import Delta, merge
+from nyima.domain.changes import Add, Delta, Revise, merge
 from nyima.domain.conversation import Role, Scope, Session, Turn
 from nyima.domain.evidence import Notes
 from nyima.domain.mechanism import Registry, When, Writer
 from nyima.domain.ports import Clock, Embedder, Event, Job, Store, follow_up
 from nyima.domain.recipe import Recipe
-from nyima.errors import Conflict, LostLease, ModelError, NotFound, NyimaError, StoreError
+from nyima.domain.records import Episode, Note, ProfileFact
+from nyima.domain.roles import Written
+from nyima.errors import ConfigError, Conflict, LostLease, ModelError, NotFound, NyimaError, StoreError
 from nyima.language.facts import proposals
 from nyima.language.intent import first_person, worth_keeping
 from nyima.language.words import own_words, words
@@ -42,6 +44,22 @@ def turn_id(*parts: str) -> str:
     if parts:
         return "t-" + hashlib.sha256("\x1f".join(parts).encode("utf-8", "replace")).hexdigest()[:20]
     return "t-" + uuid.uuid4().hex[:20]
+
+
+def _checked(written: object, writer: Writer) -> Written:
+    """What a writer made. Raises ConfigError when an erase could not find what it made a record of."""
+    if not isinstance(written, Written):
+        raise ConfigError(f"the writer {writer.name!r} returned {type(written).__name__}: return a Written")
+    for change in written.delta.changes:
+        record = change.record if isinstance(change, Add) else change.successor if isinstance(change, Revise) else None
+        if isinstance(record, Note | Episode | ProfileFact) and not (
+            record.provenance.turns or record.provenance.records
+        ):
+            raise ConfigError(
+                f"the writer {writer.name!r} made the record {record.id!r} and does not say of what, so that no erase"
+                " would find it: give Provenance(turns=…)"
+            )
+    return written
 
 
 def _all(writer: Writer) -> bool:
@@ -149,7 +167,7 @@ class Ingest:
     async def work(self, scope: Scope, worker: str, kinds: Sequence[str] = ()) -> Job | None:
         """Do one job (of these kinds) that is due. A job that fails, or kills its worker, is put back
         with backoff, then parked; the error stays with it. While the work runs the lease is
-        renewed. Returns the job, None when none was due."""
+        renewed. Returns the job, in the state ``done`` when it was done; None when none was due."""
         job = await self.store.lease(scope, worker, self.clock.now(), _LEASE_SECONDS, kinds)
         if job is None:
             return None
@@ -159,12 +177,14 @@ class Ingest:
         renewing = asyncio.get_running_loop().create_task(self._renew(scope, job))
         try:
             await self._do(scope, job)
+            job = replace(job, state="done")
         except LostLease:
-            pass  # another worker has it, or has done it: what was made here is dropped
+            job = replace(job, state="done")  # another worker has it, or has done it: what was made here is dropped
         except NotFound:
             # What the job was about was erased: nothing is owed any more.
             with contextlib.suppress(NotFound, LostLease):
                 await self.store.commit(scope, Delta(), close=job.id, holder=job.holder)
+            job = replace(job, state="done")
         except asyncio.CancelledError:
             await self._put_back(scope, job, self.clock.now(), "")
             raise
@@ -212,7 +232,7 @@ class Ingest:
             return
         assert writer.write is not None
         for attempt in range(5):
-            written = await writer.write(self.desk(recipe), scope, job)
+            written = _checked(await writer.write(self.desk(recipe), scope, job), writer)
             try:
                 written = await Cascade(self.store, self.clock, recipe, self.registry).follow(scope, written)
                 await self.store.commit(
@@ -242,15 +262,16 @@ class Ingest:
     ) -> Mapping[str, int]:
         """Work until no job (of these kinds) is due or ``most`` were done, then make the missing
         ``vectors``. Returns how many jobs were done, are waiting for a retry, and are parked."""
-        done = 0
-        while most is None or done < most:
+        tried = done = 0
+        while most is None or tried < most:
             if progress is not None:
                 due = await self.store.jobs(scope, ("queued", "leased"))
                 progress(due[0].kind if due else "", len(due))
             job = await self.work(scope, worker, kinds)
             if job is None:
                 break
-            done += 1
+            tried += 1
+            done += job.state == "done"
         if vectors:
             with contextlib.suppress(ModelError):  # they are derived: the next recall tries again, and says so
                 await self.index(scope)

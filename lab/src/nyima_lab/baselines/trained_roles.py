@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from nyima.domain.conversation import Scope
-from nyima.domain.evidence import Evidence, Plan, Query
+from nyima.domain.evidence import Evidence, Query
 from nyima.domain.mechanism import Mechanism
-from nyima.domain.ports import Lines, PairScorer, SourceModel, Store, Vector
-from nyima.domain.roles import Judgement, Planned
+from nyima.domain.ports import PairScorer, SourceModel, Store, Vector
+from nyima.domain.roles import Judgement, Planned, Reply, ReplyRequest
 from nyima.errors import ConfigError, ModelError
 from nyima.read.judge import ranked_by
 from nyima.read.kit import Kit
@@ -155,12 +155,16 @@ class TrainedReader:
 
     model: SourceModel
 
-    async def read(self, lines: Lines, plan: Plan, kept: Sequence[Evidence]) -> AsyncIterator[str]:
+    async def read(self, scope: Scope, request: ReplyRequest) -> AsyncIterator[str | Reply]:
         """The reply, from the pieces of the sources that the model knows."""
-        known = [step.source for step in plan if step.source in self.model.sources]
-        pieces = [(e.source, e.text, e.relevance) for e in kept if e.source in known]
-        async for piece in self.model.reply(lines, known, pieces):
+        del scope
+        known = [step.source for step in request.recall.plan if step.source in self.model.sources]
+        pieces = [(e.source, e.text, e.relevance) for e in request.recall.kept if e.source in known]
+        said: list[str] = []
+        async for piece in self.model.reply(request.lines, known, pieces):
+            said.append(piece)
             yield piece
+        yield Reply("".join(said), request.recall)
 
 
 def _model(kit: Kit) -> SourceModel:

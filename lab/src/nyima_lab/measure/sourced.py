@@ -11,9 +11,11 @@ from typing import Any
 from nyima.domain.evidence import Budget, Evidence, Query, Recall, Step, Usage
 from nyima.domain.ports import Completion, Message
 from nyima.domain.recipe import Recipe
+from nyima.domain.roles import ReplyRequest
 from nyima.errors import InputError
 from nyima.read.embedding import QueryEmbedder
 from nyima.read.prompting import Known, PromptBuilder
+from nyima.read.reader import whole
 from nyima.read.recall import BudgetSelector, Recaller
 from nyima.read.refine import Refiner
 from nyima_lab.baselines.trained_roles import NliCritic, TrainedReader
@@ -238,7 +240,8 @@ async def _written(bench: Bench, setup: Setup, sample: Sample, recall: Recall, c
         raise InputError(f"there is no trained model {setup.reader!r}: give its folder with --trained")
     reader = TrainedReader(model[setup.reader])
     query: Query = bench.query(sample)
-    return "".join([piece async for piece in reader.read(query.lines, recall.plan, recall.kept)])
+    reply = await whole(reader, scope_of(sample), ReplyRequest(recall, query.lines, lambda found: ()))
+    return reply.text
 
 
 async def _prompted(bench: Bench, setup: Setup, sample: Sample, kept: Sequence[Evidence], count: _SourcedCount) -> str:

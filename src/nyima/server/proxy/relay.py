@@ -15,8 +15,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from nyima.domain.evidence import Usage
 from nyima.errors import ModelUnreachable, NyimaError
-from nyima.exchange import Exchange
 from nyima.language.words import tokens
+from nyima.program import ProgramReply
 from nyima.server.access.keys import Key
 from nyima.server.access.limits import RateLimits
 from nyima.server.metrics import Metrics
@@ -59,7 +59,7 @@ class Work:
     who: RequestIdentity
     key: Key
     wire: Wire
-    exchange: Exchange | None
+    exchange: ProgramReply | None
     bare: dict[str, Any]
     headers: dict[str, str]
     plain: bool

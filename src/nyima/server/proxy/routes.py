@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from nyima.domain.conversation import Role
-from nyima.exchange import Exchange, ProgramRequest
+from nyima.program import ProgramReply, ProgramRequest
 from nyima.server.access.keys import Key
 from nyima.server.access.limits import RateLimits
 from nyima.server.metrics import Metrics
@@ -75,7 +75,7 @@ class Proxy:
 
     async def _begin(
         self, who: RequestIdentity, key: Key, wire: Wire, body: Mapping[str, Any], lines: Lines
-    ) -> Exchange | None:
+    ) -> ProgramReply | None:
         """The exchange of a request that the memory takes part in; the message is stored."""
         message = next((text for role, text in reversed(lines) if role == "user"), "")
         if who.mode == "off" or housekeeping(message):
@@ -98,9 +98,9 @@ class Proxy:
         dialogue = tuple((r, t) for r, t in lines[:last] if r in {"user", "assistant"} and t.strip())
         notes = wire.plain(body) and who.writes and self.notetakers.asked(body.get("model"))
         asked = ProgramRequest(message, session, dialogue, place, who.key, who.reads, who.writes, notes)
-        return await Exchange.begin(memory, asked)
+        return await ProgramReply.begin(memory, asked)
 
-    async def _going_on(self, who: RequestIdentity, body: Mapping[str, Any]) -> Exchange | None:
+    async def _going_on(self, who: RequestIdentity, body: Mapping[str, Any]) -> ProgramReply | None:
         """What tools gave, without a message: it goes on with the message before the response
         that called them."""
         session = self.owned.session(body.get("previous_response_id"), who.scope)
@@ -111,7 +111,7 @@ class Proxy:
         if not said:
             return None
         asked = ProgramRequest(said[-1].text, session, (), said[-1].id, who.key, reads=False, notes=False)
-        return await Exchange.begin(memory, asked, said[-1])
+        return await ProgramReply.begin(memory, asked, said[-1])
 
     async def pass_on(self, request: Request, key: Key, path: str) -> Response:
         """A request of another kind (models, embeddings, audio), as it is but for its user."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from nyima.domain.evidence import Usage
 from nyima.errors import ModelUnreachable
-from nyima.exchange import Exchange
+from nyima.program import ProgramReply
 from nyima.server.proxy.wires import CUT, Lines, Wire, WireStream, added, messages_of, role_of, text_in, usage_of
 from nyima.server.sse import DONE, SseEvent, rendered
 
@@ -67,7 +67,7 @@ class _ChatWire:
         names = ("prompt_tokens", "completion_tokens", "prompt_tokens_details")
         return usage_of(answer.get("usage"), names)
 
-    def stream(self, exchange: Exchange | None, body: Mapping[str, Any], *, notes: bool) -> WireStream:
+    def stream(self, exchange: ProgramReply | None, body: Mapping[str, Any], *, notes: bool) -> WireStream:
         return _ChatStream(exchange if notes else None)
 
 
@@ -80,7 +80,7 @@ def _first_choice(answer: Mapping[str, Any]) -> dict[str, Any]:
 class _ChatStream:
     """``exchange`` takes the notes out; without one every event goes on as it came."""
 
-    exchange: Exchange | None
+    exchange: ProgramReply | None
     complete: bool = False
     usage: Usage = Usage(calls=1)
     text: str = ""
@@ -116,7 +116,12 @@ class _ChatStream:
             yield DONE
 
     def _shown(
-        self, exchange: Exchange, data: Mapping[str, Any], choice: Mapping[str, Any], delta: dict[str, Any], piece: str
+        self,
+        exchange: ProgramReply,
+        data: Mapping[str, Any],
+        choice: Mapping[str, Any],
+        delta: dict[str, Any],
+        piece: str,
     ) -> Iterator[bytes]:
         """The event without notes; the reply's end is told where they begin."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from nyima.domain.evidence import Usage
 from nyima.errors import ModelUnreachable
-from nyima.exchange import Exchange
+from nyima.program import ProgramReply
 from nyima.server.proxy.wires import CUT, Lines, Wire, WireStream, added, messages_of, role_of, text_in, usage_of
 from nyima.server.sse import SseEvent, rendered
 
@@ -70,7 +70,7 @@ class _ResponsesWire:
     def usage(self, answer: Mapping[str, Any]) -> Usage:
         return usage_of(answer.get("usage"), ("input_tokens", "output_tokens", "input_tokens_details"))
 
-    def stream(self, exchange: Exchange | None, body: Mapping[str, Any], *, notes: bool) -> WireStream:
+    def stream(self, exchange: ProgramReply | None, body: Mapping[str, Any], *, notes: bool) -> WireStream:
         return _ResponsesStream(exchange if notes else None, body)
 
 
@@ -105,7 +105,7 @@ _Place = tuple[int, int]
 class _ResponsesStream:
     """``exchange`` takes the notes out; without one every event goes on as it came."""
 
-    exchange: Exchange | None
+    exchange: ProgramReply | None
     body: Mapping[str, Any]
     complete: bool = False
     usage: Usage = Usage(calls=1)
@@ -155,7 +155,7 @@ class _ResponsesStream:
         first, self._last = self._last == (-1, -1) or self._last == place, place
         return "" if first else "\n"
 
-    def _fed(self, exchange: Exchange, piece: str, place: _Place) -> str:
+    def _fed(self, exchange: ProgramReply, piece: str, place: _Place) -> str:
         """What of a piece is shown; what stands between the parts is not."""
         between = self._between(place)
         self.text += between + piece

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from nyima.domain.evidence import Usage
-from nyima.exchange import Exchange
+from nyima.program import ProgramReply
 from nyima.server.problems import Problem
 from nyima.server.sse import SseEvent
 
@@ -81,7 +81,7 @@ class Wire(Protocol):
         """An answer that repeats the request's instructions, with those of the program."""
         ...
 
-    def stream(self, exchange: Exchange | None, body: Mapping[str, Any], *, notes: bool) -> WireStream:
+    def stream(self, exchange: ProgramReply | None, body: Mapping[str, Any], *, notes: bool) -> WireStream:
         """For an answer that is streamed; without ``notes`` every event goes on as it came,
         but for the instructions, which are those of the program's ``body``."""
         ...

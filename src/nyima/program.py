@@ -5,20 +5,19 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from nyima.app.telemetry import span
 from nyima.domain.changes import Delta, Erase
-from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
-from nyima.domain.evidence import Answer, Query, Recall, Usage
+from nyima.domain.conversation import Session, Turn, clean_text
+from nyima.domain.evidence import Answer, Notes, Query, Recall, Usage
 from nyima.domain.ports import RecordFilter
-from nyima.errors import InputError
+from nyima.domain.roles import Reply
 from nyima.memory import Memory
 from nyima.prompts.notes import ReplyStream
 from nyima.prompts.prompt import fill, sections
 from nyima.read.prompting import Known, PromptBuilder, quoted
-from nyima.replying import Draft, concluded, known_of, recalled
+from nyima.turn import Exchange, hear, known_of, said_by_user, spoken
 from nyima.write.jobs import turn_id
 
-__all__ = ["Exchange", "ProgramRequest"]
+__all__ = ["ProgramReply", "ProgramRequest"]
 
 _LINES = 8
 _TAG = "nyima-notes"
@@ -42,44 +41,54 @@ class ProgramRequest:
     notes: bool = True
 
 
-class Exchange:
-    """One message and its reply. ``system`` is what the system message gets, as data;
-    ``recall`` what was found; ``said`` the user's turn, which is stored already."""
+class ProgramReply:
+    """A message that another program asks its model about, and the reply that it gets. ``system``
+    is what the system message gets, as data; ``recall`` what was found; ``said`` the user's
+    turn, which is stored already."""
 
-    def __init__(self, memory: Memory, asked: ProgramRequest, said: Turn, known: Known, recall: Recall) -> None:
-        self.memory, self.asked, self.said, self.recall = memory, asked, said, recall
-        self._known = known
-        self._draft = Draft(recall, ReplyStream(_TAG))
-        self._asks = asked.notes and asked.writes and memory.recipe.takes_notes
+    def __init__(self, asked: ProgramRequest, exchange: Exchange) -> None:
+        self.asked, self._exchange = asked, exchange
+        self._asks = asked.notes and asked.writes and exchange.recipe.takes_notes
+        self._stream, self._first = ReplyStream(_TAG), 0.0
         self.answer: Answer | None = None
 
     @classmethod
-    async def begin(cls, memory: Memory, asked: ProgramRequest, stored: Turn | None = None) -> Exchange:
+    async def begin(cls, memory: Memory, asked: ProgramRequest, stored: Turn | None = None) -> ProgramReply:
         """Store the message, unless it is there as ``stored``, and look up what the memory has
         on it. Raises InputError for an empty message, StoreError when it cannot be stored."""
-        if not asked.text.strip():
-            raise InputError("an empty message has no answer: write something")
-        now = memory.clock.now()
-        text = clean_text(asked.text)
+        recipe, session = memory.recipe, Session(asked.session, memory.clock.now())
         place = asked.key or asked.id
-        key = turn_id(asked.session, place, text) if place else turn_id()
-        said = stored or Turn(key, asked.session, Role.USER, text, now)
-        recipe = memory.recipe
+        key = turn_id(asked.session, place, clean_text(asked.text)) if place else ""
+        new = said_by_user(asked.text, session, memory, key)
+        said = stored or new
         if asked.writes and stored is None:
-            session = Session(asked.session, now)
-            with span(memory.parts, "remember") as spanned:
-                (said,) = await memory.ingest.hear(memory.scope, session, [said], recipe)
-                spanned.found(1)
+            said = await hear(memory, recipe, session, said)
         if not asked.reads:
-            return cls(memory, asked, said, Known(), Recall(Query(text, now)))
+            nothing = Recall(Query(said.text, said.at))
+            return cls(asked, Exchange(memory, recipe, session, said, Known(), nothing, time.perf_counter()))
         known = await known_of(memory)
         shown = {line.strip() for _, line in asked.dialogue}
         before = [t for t in await memory.turns(asked.session) if t.id != said.id]
         seen = {t.id for t in before if t.text.strip() in shown}
         # What the program has left out of its dialogue is looked for like any other memory.
         whole = asked.session if len(seen) == len(before) else None
-        query = Query(text, now, session=whole, dialogue=asked.dialogue[-_LINES:])
-        return cls(memory, asked, said, known, await recalled(memory, recipe, query, known, seen | {said.id}))
+        query = Query(clean_text(asked.text), memory.clock.now(), session=whole, dialogue=asked.dialogue[-_LINES:])
+        return cls(asked, await Exchange.begin(memory, recipe, session, said, known, query, seen))
+
+    @property
+    def memory(self) -> Memory:
+        """The memory that the reply is kept in."""
+        return self._exchange.memory
+
+    @property
+    def said(self) -> Turn:
+        """The user's turn."""
+        return self._exchange.said
+
+    @property
+    def recall(self) -> Recall:
+        """What was found."""
+        return self._exchange.recall
 
     @property
     def notes(self) -> bool:
@@ -92,7 +101,7 @@ class Exchange:
         there is neither."""
         recipe = self.memory.recipe
         builder = PromptBuilder(recipe, "", "lines" if self.notes else "plain", 8_000, {})
-        data = builder.standing(self._known)
+        data = builder.standing(self._exchange.known)
         evidence = quoted(self.recall.kept, recipe.evidence.tokens, scored=recipe.scored) if self.recall.kept else ""
         if evidence:
             data.append(fill("reply", "found", {"memory": evidence}))
@@ -102,24 +111,24 @@ class Exchange:
 
     def feed(self, piece: str) -> str:
         """A piece of the model's text; what of it may be shown, without the notes."""
-        visible = self._draft.stream.feed(piece)
-        self._draft.first = self._draft.first or time.perf_counter() - self._draft.started
+        visible = self._stream.feed(piece)
+        self._first = self._first or time.perf_counter()
         return visible
 
     @property
     def noting(self) -> bool:
         """Whether the reply has ended and its notes are coming."""
-        return self._draft.stream.closed
+        return self._stream.closed
 
     @property
     def begun(self) -> bool:
         """Whether something was said that may be shown."""
-        return bool(self._draft.stream.shown.strip())
+        return bool(self._stream.shown.strip())
 
     def again(self) -> None:
         """Forget what was fed, and ask for no notes: for a model that wrote them alone."""
         self._asks = False
-        self._draft = Draft(self.recall, ReplyStream(_TAG))
+        self._stream, self._first = ReplyStream(_TAG), 0.0
 
     def _reply_id(self, spoken: str, *, complete: bool) -> str:
         """With a key the same request has one whole reply, and one that broke off at most."""
@@ -136,32 +145,26 @@ class Exchange:
 
     def finish(self) -> str:
         """What of the text was held back until its end was known."""
-        return self._draft.stream.finish()
+        return self._stream.finish()
 
     async def close(self, text: str | None = None, *, complete: bool = True, usage: Usage | None = None) -> Answer:
         """Store the reply, once: ``text`` as it stands, or what was fed. One that broke off
         is kept and marked as not complete; its notes are made by a job."""
         if self.answer is not None:
             return self.answer
-        draft = self._draft
-        draft.text, draft.usage = text, usage or Usage()
-        if text is not None or not self.notes:
-            draft.finish = "cut"  # nobody was asked for notes: the job makes them
-        now = self.memory.clock.now()
-        spoken = clean_text(draft.reply()).strip()
-        key = self._reply_id(spoken, complete=complete)
-        reply = Turn(key, self.said.session, Role.ASSISTANT, spoken, now, Origin.ASSISTANT)
-        turns = (self.said, reply)
-        session = Session(self.said.session, now)
+        said = self._stream.reply() if text is None else text
+        noted = self._stream.notes()
+        answer = clean_text(said).strip()
+        turn = spoken(answer, self._exchange.session, self.memory, self._reply_id(answer, complete=complete))
         if complete and self.asked.writes and self.asked.key:
-            await self._drop(self._reply_id(spoken, complete=False))
-        whole = self._reply_id(spoken, complete=True)
+            await self._drop(self._reply_id(answer, complete=False))
+        whole = self._reply_id(answer, complete=True)
         told = not complete and bool(self.asked.key) and await self.memory.store.turns(self.memory.scope, ids=(whole,))
         if told or not self.asked.writes:
-            self.answer = Answer(spoken, reply.id, self.recall, draft.stream.notes(), draft.usage, {})
+            self.answer = Answer(answer, turn.id, self.recall, noted, usage or Usage(), {})
             return self.answer
-        self.answer = await concluded(
-            self.memory, self.memory.recipe, session, turns, draft, complete=complete,
-            known=self._known,
-        )  # fmt: skip
+        # Where nobody was asked for notes, the job makes them.
+        notes = noted if text is None and self.notes else Notes()
+        reply = Reply(answer, self.recall, notes, usage or Usage())
+        self.answer = await self._exchange.keep(reply, turn, complete=complete, first=self._first)
         return self.answer

@@ -1,0 +1,130 @@
+"""One turn of a conversation: hear, know, recall, prompt, reply, keep.
+
+It is the same whoever writes the reply: our chat model, a trained one, or another program's
+(``nyima.program``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass, replace
+
+from nyima.app.telemetry import span
+from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
+from nyima.domain.evidence import Answer, Evidence, Notes, Query, Recall
+from nyima.domain.recipe import Recipe
+from nyima.domain.records import ProfileFact
+from nyima.domain.roles import Reply
+from nyima.errors import InputError, ModelError, StoreFull, StoreReadOnly
+from nyima.language.intent import is_goodbye
+from nyima.mechanisms.pins import pinned
+from nyima.mechanisms.summaries import standing
+from nyima.memory import Memory
+from nyima.prompts.prompt import version
+from nyima.read.prompting import Known
+from nyima.read.prompting import shown as shown_evidence
+from nyima.read.trace import trace_event
+from nyima.write.desk import Desk
+from nyima.write.jobs import settled, turn_id
+
+__all__ = ["Exchange", "hear", "known_of", "said_by_user", "spoken"]
+
+
+def said_by_user(text: str, session: Session, memory: Memory, id: str = "") -> Turn:
+    """The user's turn. Raises InputError for an empty message."""
+    cleaned = clean_text(text)
+    if not cleaned.strip():
+        raise InputError("an empty message has no answer: write something")
+    return Turn(id or turn_id(), session.id, Role.USER, cleaned, memory.clock.now())
+
+
+def spoken(text: str, session: Session, memory: Memory, id: str = "") -> Turn:
+    """The assistant's turn."""
+    now = memory.clock.now()
+    return Turn(id or turn_id(), session.id, Role.ASSISTANT, clean_text(text), now, Origin.ASSISTANT)
+
+
+async def hear(memory: Memory, recipe: Recipe, session: Session, said: Turn) -> Turn:
+    """Store the user's turn, with the jobs that it owes; nothing in a private chat. Raises
+    StoreError when it cannot be stored."""
+    if memory.parts.private:
+        return said
+    with span(memory.parts, "remember") as spanned:
+        (heard,) = await memory.ingest.hear(memory.scope, session, [said], recipe)
+        spanned.found(1)
+    return heard
+
+
+async def known_of(memory: Memory) -> Known:
+    """Profile, pinned records and running memory, as the system message says them."""
+    parts = memory.parts
+    texts = await standing(Desk(parts.store, None, parts.clock), parts.scope)
+    profile = await memory.profile()
+    kept = [r for r in await pinned(memory) if not isinstance(r, ProfileFact)]
+    return Known(profile, (*((r.id, " ".join(r.text.split())) for r in kept), *((t.id, t.body) for t in texts)))
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A message that was heard, with what is known and what was recalled for it. ``started`` is
+    the moment (of ``time.perf_counter``) from which the seconds of the answer count."""
+
+    memory: Memory
+    recipe: Recipe
+    session: Session
+    said: Turn
+    known: Known
+    recall: Recall
+    started: float
+
+    @classmethod
+    async def begin(
+        cls, memory: Memory, recipe: Recipe, session: Session, said: Turn, known: Known, query: Query, visible: set[str]
+    ) -> Exchange:
+        """Recall what the memory has on the message, without what the system message shows whole
+        or the dialogue (the turns in ``visible``) shows anyway."""
+        started = time.perf_counter()
+        recall = await _recalled(memory, recipe, query, known, visible | {said.id})
+        return cls(memory, recipe, session, said, known, recall, started)
+
+    async def keep(self, reply: Reply, turn: Turn, *, complete: bool, first: float = 0.0) -> Answer:
+        """Store the reply (``turn``) with its notes and its trace; nothing of it in a private
+        chat. One that broke off is marked as not complete. ``first`` is the moment of the first
+        piece that was shown."""
+        memory, recall = self.memory, reply.recall
+        noted = reply.notes if complete else Notes()
+        quoted = [e.text for e in recall.kept if e.record.provenance.origin is not Origin.USER]
+        noted = settled(self.said, noted, quoted) if noted.complete else noted
+        now = time.perf_counter()
+        seconds = {"first": round(max(0.0, first - self.started), 3), "total": round(now - self.started, 3)}
+        cited = tuple(e.record.id for e in shown_evidence(recall.kept, self.recipe.evidence.tokens))
+        told = replace(recall, prompts=(version("reply"), *recall.prompts), shown=cited)
+        answer = Answer(turn.text, turn.id, told, noted, reply.usage, seconds)
+        if not memory.parts.private and (turn.text or complete):
+            trace = trace_event(told, memory.clock.now(), answer, self.said.id, self.known.refs, complete=complete)
+            kept = memory.ingest.answered(memory.scope, self.session, self.said, turn, noted, self.recipe, trace)
+            await asyncio.shield(kept)
+        return answer
+
+
+async def _recalled(memory: Memory, recipe: Recipe, query: Query, known: Known, visible: set[str]) -> Recall:
+    parts = memory.parts
+    if not recipe.sources or is_goodbye(query.text):
+        return Recall(query, planner="rules")
+    with span(parts, "recall") as spanned:
+        if not parts.private:
+            with contextlib.suppress(
+                ModelError, StoreFull, StoreReadOnly
+            ):  # then the recall is by words, and its trace says so
+                await memory.ingest.index(memory.scope)
+        recaller = parts.recaller(recipe, learned=await parts.learned())
+        found = await recaller.recall(memory.scope, query, recipe.evidence)
+        spanned.found(len(found.kept), query.text)
+    there = set(known.fitting(recipe).refs)
+
+    def new(piece: Evidence) -> bool:
+        return piece.record.id not in there and not visible & set(piece.record.provenance.turns[:1])
+
+    return replace(found, found=tuple(filter(new, found.found)), kept=tuple(filter(new, found.kept)))

@@ -11,7 +11,7 @@ from typing import Any
 from nyima.domain.ports import ChatModel
 from nyima.errors import ModelGarbled
 from nyima.language.words import cut_tokens, words
-from nyima.prompts.prompt import RELEVANCE, RelevanceIn
+from nyima.read.judge import RELEVANCE, RelevanceIn
 from nyima_lab.measure.asking import ask
 from nyima_lab.measure.grounded import Piece, Sample
 from nyima_lab.train.loop import Note

@@ -40,7 +40,7 @@ from nyima.mechanisms.conditional import passive_note
 from nyima.read.trace import trace_event
 from nyima.sync import Opening
 from nyima.write.desk import Desk
-from nyima.write.jobs import Ingest, Progress, turn_id
+from nyima.write.jobs import Ingest, JobProgress, turn_id
 
 __all__ = ["Explanation", "Memory", "Remembered", "Said"]
 
@@ -245,7 +245,7 @@ class Memory:
         if self._session and self._session.id == key:
             self._session = None
 
-    async def drain(self, progress: Progress | None = None) -> Mapping[str, int]:
+    async def drain(self, progress: JobProgress | None = None) -> Mapping[str, int]:
         """Do all work that is due; counts of jobs ``done``, ``waiting`` and ``parked``.
 
         Without a chat model only what needs none is done; the rest waits for one."""

@@ -138,13 +138,18 @@ def test_no_import_cycle(trees: dict[Path, ast.Module]) -> None:
         visit(name, ())
 
 
-def test_no_class_name_twice(trees: dict[Path, ast.Module]) -> None:
+def test_no_name_of_a_type_twice(trees: dict[Path, ast.Module]) -> None:
     homes: dict[str, list[str]] = defaultdict(list)
     for path, tree in trees.items():
         if not path.is_relative_to(SOURCE / "testing"):  # a double may have the name of what it stands for
             for node in ast.walk(tree):
                 if isinstance(node, ast.ClassDef):
                     homes[node.name].append(dotted(path))
+            for node in tree.body:
+                target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+                named = isinstance(target, ast.Name) and re.fullmatch(r"[A-Z]\w*[a-z]\w*", target.id)
+                if named and "TypeVar(" not in ast.unparse(node):
+                    homes[target.id].append(dotted(path))
     assert {name: where for name, where in homes.items() if len(where) > 1} == {}
 
 

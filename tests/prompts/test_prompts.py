@@ -14,19 +14,24 @@ from nyima.domain.evidence import Evidence, Notes
 from nyima.domain.records import Interval, Profile, ProfileFact, Provenance
 from nyima.errors import ConfigError, ModelGarbled
 from nyima.language.words import tokens
+from nyima.mechanisms.conditional import NOTE, NoteIn, NoteOut
+from nyima.mechanisms.gate import GATE, GateIn
+from nyima.mechanisms.profile import MERGE, MergeIn
+from nyima.mechanisms.summaries import FOLD, SUMMARY, FoldIn, SummaryIn
 from nyima.prompts import prompt as prompts
-from nyima.prompts.prompt import FoldIn, GateIn, MergeIn, NoteIn, Prompt, ReflectIn, SummaryIn
+from nyima.prompts.prompt import Prompt
+from nyima.read.judge import REFLECT, ReflectIn
 from nyima.read.prompting import GRAMMAR, Known, PromptBuilder, Shot, quoted, reply_schema
 from nyima.testing.contract import T0, note
 
 SNAPSHOTS = Path(__file__).with_name("snapshots")
 GIVEN = {
-    "note": (prompts.NOTE, NoteIn("User: hello\nAssistant: hi", "I like tea")),
-    "gate": (prompts.GATE, GateIn("hi", "I like tea")),
-    "summary": (prompts.SUMMARY, SummaryIn("User: I like tea")),
-    "fold": (prompts.FOLD, FoldIn("The user likes jazz.", "User: I like tea", 20)),
-    "reflect": (prompts.REFLECT, ReflectIn("1. The user likes tea.", "What do I like?")),
-    "merge": (prompts.MERGE, MergeIn("city", "Moab", "Porto", "I moved to Porto")),
+    "note": (NOTE, NoteIn("User: hello\nAssistant: hi", "I like tea")),
+    "gate": (GATE, GateIn("hi", "I like tea")),
+    "summary": (SUMMARY, SummaryIn("User: I like tea")),
+    "fold": (FOLD, FoldIn("The user likes jazz.", "User: I like tea", 20)),
+    "reflect": (REFLECT, ReflectIn("1. The user likes tea.", "What do I like?")),
+    "merge": (MERGE, MergeIn("city", "Moab", "Porto", "I moved to Porto")),
 }
 
 
@@ -116,9 +121,9 @@ def test_the_dialogue_is_cut_by_halves() -> None:
 
 
 def test_answers_are_parsed_repaired_or_refused() -> None:
-    prompt: Prompt[NoteIn, prompts.NoteOut] = prompts.NOTE
+    prompt: Prompt[NoteIn, NoteOut] = NOTE
     assert prompt.parse('{"context": "c", "knowledge": "k", "facts": {}}') == (
-        prompts.NoteOut(context="c", knowledge="k"),
+        NoteOut(context="c", knowledge="k"),
         False,
     )
     value, repaired = prompt.parse('```json\n{"context": "c", "knowledge": "k"')

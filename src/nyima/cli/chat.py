@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.status import Status
 
     from nyima.assistant import Assistant
-    from nyima.write.jobs import Progress
+    from nyima.write.jobs import JobProgress
 
 __all__ = ["add_to", "drain_with_progress"]
 
@@ -45,7 +45,7 @@ Ctrl-C          stop a reply; a second time end the conversation
 A line that ends with a backslash goes on in the next one; Alt-Enter starts a new line."""
 
 
-async def drain_with_progress(drain: Callable[[Progress], Awaitable[Mapping[str, int]]]) -> Mapping[str, int]:
+async def drain_with_progress(drain: Callable[[JobProgress], Awaitable[Mapping[str, int]]]) -> Mapping[str, int]:
     """Do the work that is owed with a progress line. Ctrl-C leaves the rest as jobs."""
     err = console(err=True)
     with err.status("") as status:

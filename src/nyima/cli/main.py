@@ -15,6 +15,7 @@ __all__ = ["app", "run"]
 app = typer.Typer(
     name="nyima",
     help="A personal memory that you own, for any LLM assistant.",
+    epilog="`nyima eval` and `nyima train` come with the distribution nyima-lab.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pydantic import BaseModel, Field
+
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Scope, Turn, dialogue_lines
 from nyima.domain.mechanism import Mechanism, Source, When, Writer
@@ -21,10 +23,30 @@ from nyima.language.facts import supports_text
 from nyima.language.words import cut_tokens, sentences
 from nyima.mechanisms.gate import merge_again
 from nyima.prompts.notes import parse_facts
-from nyima.prompts.prompt import NOTE, NoteIn
+from nyima.prompts.prompt import Prompt
 from nyima.write.desk import Desk, facts_event, is_users
 
 __all__ = ["MECHANISM", "NoteWriter", "passive_note"]
+
+
+@dataclass(frozen=True, slots=True)
+class NoteIn:
+    """A message with the dialogue around it."""
+
+    dialogue: str
+    message: str
+
+
+class NoteOut(BaseModel):
+    """Why it was said, what to keep, and the facts in it."""
+
+    context: str
+    knowledge: str = Field(min_length=1)
+    facts: dict[str, str] = Field(default_factory=dict)
+
+
+NOTE: Prompt[NoteIn, NoteOut] = Prompt("note", NoteOut, 180)
+
 
 _CONTEXT_TURNS = 4
 _SUPPORT = 0.6

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pydantic import BaseModel, Field
+
 from nyima.domain.conversation import Scope, Turn
 from nyima.domain.evidence import Notes
 from nyima.domain.mechanism import Mechanism, When, Writer
@@ -15,10 +17,28 @@ from nyima.language.facts import proposals
 from nyima.language.intent import worth_keeping
 from nyima.language.words import cut_tokens
 from nyima.prompts.notes import parse_facts
-from nyima.prompts.prompt import GATE, GateIn
+from nyima.prompts.prompt import Prompt
 from nyima.write.desk import Desk, is_users, notes_event
 
 __all__ = ["MECHANISM", "GateWriter", "merge_again"]
+
+
+@dataclass(frozen=True, slots=True)
+class GateIn:
+    """A message with the assistant's words before it."""
+
+    before: str
+    message: str
+
+
+class GateOut(BaseModel):
+    """Whether to remember, and the facts."""
+
+    remember: bool
+    facts: dict[str, str] = Field(default_factory=dict)
+
+
+GATE: Prompt[GateIn, GateOut] = Prompt("gate", GateOut, 140)
 
 
 @dataclass(frozen=True, slots=True)

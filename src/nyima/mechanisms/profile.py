@@ -6,6 +6,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
+from pydantic import BaseModel, Field
+
 from nyima.domain.changes import Add, Change, Delta, Retire, Revise
 from nyima.domain.conversation import Scope, Turn
 from nyima.domain.mechanism import Mechanism, Source, When, Writer
@@ -15,10 +17,29 @@ from nyima.domain.roles import Written
 from nyima.errors import ModelGarbled
 from nyima.language.facts import Action, Proposal, additive, decide, proposals
 from nyima.language.words import cut_tokens, fold
-from nyima.prompts.prompt import MERGE, MergeIn
+from nyima.prompts.prompt import Prompt
 from nyima.write.desk import Desk, is_users, notes_of
 
 __all__ = ["MECHANISM", "ProfileWriter"]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeIn:
+    """A fact that differs from the profile."""
+
+    key: str
+    old: str
+    new: str
+    message: str
+
+
+class MergeOut(BaseModel):
+    """``replace``, ``add`` or ``ignore``."""
+
+    action: str = Field(pattern="^(replace|add|ignore)$")
+
+
+MERGE: Prompt[MergeIn, MergeOut] = Prompt("merge", MergeOut, 20)
 
 
 @dataclass(slots=True)

@@ -18,11 +18,34 @@ from nyima.language.english.mentions import stems
 from nyima.language.facts import supports_text
 from nyima.language.relations import LABELS, label_of
 from nyima.language.words import sentences
-from nyima.prompts.prompt import FOLD, SUMMARY, FoldIn, SummaryIn
+from nyima.prompts.prompt import Prompt, TextOut
 from nyima.read.labels import mentions, values_of
 from nyima.write.desk import Desk, notes_of, windows
 
 __all__ = ["MECHANISMS", "MendWriter", "RecursiveWriter", "SummaryWriter", "bounded", "running", "standing"]
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryIn:
+    """A session's dialogue."""
+
+    dialogue: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoldIn:
+    """The memory so far, a session's dialogue, and the most sentences."""
+
+    memory: str
+    dialogue: str
+    most: int
+
+
+SUMMARY: Prompt[SummaryIn, TextOut] = Prompt("summary", TextOut, 260)
+
+
+FOLD: Prompt[FoldIn, TextOut] = Prompt("fold", TextOut, 420)
+
 
 _SUPPORT = 0.5
 

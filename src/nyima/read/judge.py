@@ -6,17 +6,73 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from pydantic import BaseModel, Field
+
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query
 from nyima.domain.mechanism import Mechanism
 from nyima.domain.roles import Judge, Judgement
 from nyima.errors import ModelGarbled
 from nyima.language.words import cut_tokens
-from nyima.prompts.prompt import CHOOSE, REFLECT, RELEVANCE, ChooseIn, ReflectIn, RelevanceIn
+from nyima.prompts.prompt import Prompt
 from nyima.read.calls import Caller
 from nyima.read.kit import Kit
 
 __all__ = ["MECHANISM", "ChoosingJudge", "ReflectingJudge", "RelevanceJudge", "ScoreJudge", "ranked_by"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectIn:
+    """A message with numbered memories."""
+
+    memories: str
+    message: str
+
+
+class ReflectOut(BaseModel):
+    """Whether the memories are enough, which matter, and words to search for."""
+
+    enough: bool
+    useful: list[int] = Field(default_factory=list)
+    keywords: list[str] = Field(default_factory=list)
+
+
+REFLECT: Prompt[ReflectIn, ReflectOut] = Prompt("reflect", ReflectOut, 90)
+
+
+@dataclass(frozen=True, slots=True)
+class ChooseIn:
+    """A message with numbered memos."""
+
+    memos: str
+    message: str
+
+
+class ChooseOut(BaseModel):
+    """The numbers of what is needed."""
+
+    useful: list[int] = Field(default_factory=list)
+
+
+CHOOSE: Prompt[ChooseIn, ChooseOut] = Prompt("choose", ChooseOut, 30)
+
+
+@dataclass(frozen=True, slots=True)
+class RelevanceIn:
+    """A message with the dialogue before it, and one piece."""
+
+    dialogue: str
+    message: str
+    piece: str
+
+
+class RelevanceOut(BaseModel):
+    """Relevance on a scale of 0 to 10."""
+
+    relevance: int = Field(ge=0, le=10)
+
+
+RELEVANCE: Prompt[RelevanceIn, RelevanceOut] = Prompt("relevance", RelevanceOut, 12)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pydantic import BaseModel, Field
+
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Query
 from nyima.domain.mechanism import Mechanism
@@ -14,12 +16,31 @@ from nyima.domain.roles import Planned
 from nyima.errors import ModelGarbled
 from nyima.language.small_talk import ABOUT_YOU, is_small_talk
 from nyima.language.words import cut_tokens
-from nyima.prompts.prompt import PLAN, PlanIn
+from nyima.prompts.prompt import Prompt
 from nyima.read.calls import Caller
 from nyima.read.kit import Kit
 from nyima.read.sources import SourceChoice, steps_for
 
 __all__ = ["MECHANISM", "AllPlanner", "Choices", "ModelPlanner", "RulePlanner", "sources_there"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanIn:
+    """A message with the dialogue before it, and the sources with what they hold."""
+
+    sources: str
+    dialogue: str
+    message: str
+
+
+class PlanOut(BaseModel):
+    """The names of sources, in order."""
+
+    sources: list[str] = Field(default_factory=list)
+
+
+PLAN: Prompt[PlanIn, PlanOut] = Prompt("plan", PlanOut, 40)
+
 
 Choices = Sequence[SourceChoice]
 """The sources of a recipe."""

@@ -42,8 +42,8 @@ _CHANGES = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempot
 _ERASES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 
 Words = Annotated[str, Field(min_length=1, max_length=20_000)]
-Id = Annotated[str, Field(min_length=1, max_length=200)]
-Limit = Annotated[int, Field(ge=1, le=100)]
+MemoryId = Annotated[str, Field(min_length=1, max_length=200)]
+MostResults = Annotated[int, Field(ge=1, le=100)]
 
 
 class FoundMemory(BaseModel):
@@ -148,14 +148,14 @@ def transport_security(hosts: list[str]) -> TransportSecuritySettings:
 
 def _add_reading(server: MCPServer, lends: Lends) -> None:
     @_tool(server, "Search memories", _LOOKS)
-    async def search_memories(query: Words, limit: Limit = 8) -> Found:
+    async def search_memories(query: Words, limit: MostResults = 8) -> Found:
         """Find what the memory has on a question or a topic, best first."""
         memory = lends(_REQUEST.get(), False)
         found = await memory.recall(query, Budget(limit, 100_000), log=False)
         return Found(memories=[_evidence(e) for e in found.kept])
 
     @_tool(server, "Get a memory", _LOOKS)
-    async def get_memory(id: Id) -> Origins:
+    async def get_memory(id: MemoryId) -> Origins:
         """One memory with the words that it came from and its earlier versions."""
         memory = lends(_REQUEST.get(), False)
         record = await memory.record(id)
@@ -168,7 +168,7 @@ def _add_reading(server: MCPServer, lends: Lends) -> None:
         kind: Annotated[
             str, Field(description="note, fact, relation, summary, episode, or empty for notes and facts.")
         ] = "",
-        limit: Limit = 50,
+        limit: MostResults = 50,
     ) -> Found:
         """The newest memories that hold now."""
         memory = lends(_REQUEST.get(), False)
@@ -195,14 +195,14 @@ def _add_writing(server: MCPServer, lends: Lends) -> None:
         return Stored(turn=done.turns[0].id, ids=list(done.records))
 
     @_tool(server, "Update a memory", _CHANGES)
-    async def update_memory(id: Id, text: Words) -> FoundMemory:
+    async def update_memory(id: MemoryId, text: Words) -> FoundMemory:
         """Give a memory another text or value. The old one stays in its history."""
         memory = lends(_REQUEST.get(), True)
         return _record(await memory.revise((await _whole(memory, id)).id, text))
 
     @_tool(server, "Forget a memory", _ERASES)
     async def delete_memory(
-        id: Id,
+        id: MemoryId,
         only: Annotated[bool, Field(description="Keep the words that it came from.")] = False,
     ) -> ReceiptAnswer:
         """Erase a memory for good, with what it came from and all that was made of it. Ask
@@ -229,7 +229,7 @@ def _add_connector(server: MCPServer, lends: Lends) -> None:
         return json.dumps({"results": rows}, ensure_ascii=False)
 
     @_tool(server, "Fetch", _LOOKS, structured=False)
-    async def fetch(id: Id) -> str:
+    async def fetch(id: MemoryId) -> str:
         """One result of `search`, whole."""
         record = await lends(_REQUEST.get(), False).record(id)
         body = {

@@ -27,7 +27,7 @@ from nyima.language.words import own_words, words
 from nyima.read.embedding import index_pending
 from nyima.write.desk import Desk, notes_event
 
-__all__ = ["Ingest", "Progress", "settled", "turn_id"]
+__all__ = ["Ingest", "JobProgress", "settled", "turn_id"]
 
 _LEASE_SECONDS = 60.0
 _MOST_ATTEMPTS = 5
@@ -36,7 +36,7 @@ _BACKOFF_SECONDS = (2.0, 15.0, 60.0, 300.0)
 _MOST_PAUSE = 300.0
 _UNREACHABLE_SECONDS = 20.0
 
-Progress = Callable[[str, int], None]
+JobProgress = Callable[[str, int], None]
 
 
 def turn_id(*parts: str) -> str:
@@ -254,7 +254,7 @@ class Ingest:
         self,
         scope: Scope,
         worker: str,
-        progress: Progress | None = None,
+        progress: JobProgress | None = None,
         kinds: Sequence[str] = (),
         *,
         most: int | None = None,

@@ -29,7 +29,7 @@ from nyima_lab.train.partition_choice import (
     warm_agent,
 )
 from nyima_lab.train.rewards import QuoteReward
-from nyima_lab.train.run import Plan
+from nyima_lab.train.run import TrainingPlan
 
 BEST, CENTRE = "partition Best", "partition Centre"
 
@@ -95,7 +95,7 @@ async def test_both_stages_learn_which_partition_answers(choices: list[Partition
     warm = warm_agent(start, choices, episodes=400, rate=0.01, seed=0, **silent)
     gains: list[float] = []
     alone = await reinforce_agent(
-        start, choices, QuoteReward(), Plan(gradient=600, rate=0.01), lambda episode, value: gains.append(value)
+        start, choices, QuoteReward(), TrainingPlan(gradient=600, rate=0.01), lambda episode, value: gains.append(value)
     )
     agents = {"none": PartitionAgent(start), "warm": PartitionAgent(warm), "gradient": PartitionAgent(alone)}
     rows = {r["agent"]: r["share"] for r in partition_rows(choices, agents)}
@@ -107,7 +107,7 @@ async def test_both_stages_learn_which_partition_answers(choices: list[Partition
 
 async def test_nothing_to_learn_from_is_said(choices: list[PartitionChoice], memory: Memory) -> None:
     with pytest.raises(InputError, match="too few"):
-        await train_partitions(memory, choices[:4], Plan(), None, lambda *_: None)
+        await train_partitions(memory, choices[:4], TrainingPlan(), None, lambda *_: None)
     with pytest.raises(InputError, match="no partition brings"):
         none = [PartitionChoice(c.example, c.states, dict.fromkeys(c.states, ()), c.nearest, ()) for c in choices]
         warm_agent(fresh_policy(), none, episodes=1, rate=0.1, seed=0, note=lambda *_: None)
@@ -121,7 +121,9 @@ async def test_what_was_learned_chooses_until_it_is_taken_back(memory: Memory, c
     (vector,) = await HashEmbedder().embed([asked.text])
     before = await source.choose(memory.scope, asked, vector)
     assert before.startswith("partition ")
-    version, report = await train_partitions(memory, choices, Plan(warm=300, gradient=20), None, lambda *_: None)
+    version, report = await train_partitions(
+        memory, choices, TrainingPlan(warm=300, gradient=20), None, lambda *_: None
+    )
     assert (version.number, report["examples"], report["tested"]) == (1, 25, 15)
     agent = await learned_agent(memory.store, memory.scope)
     assert agent is not None

@@ -23,7 +23,7 @@ from nyima.memory import Memory
 from nyima.testing import FixedClock, ScriptedModel
 from nyima_lab.measure.selection import compare_policies, selection_rows
 from nyima_lab.train.rewards import AnswerReward, QuoteReward
-from nyima_lab.train.run import Plan, split, train_policy
+from nyima_lab.train.run import TrainingPlan, split, train_policy
 from nyima_lab.train.samples import TrainingQuestion
 from nyima_lab.train.selection_report import selection_table
 from support import answer, companion
@@ -174,7 +174,7 @@ async def test_versions_are_kept_used_taken_back_and_erased(db: Path, clock: Fix
         made = await memory.relate(Link("user", "drives", "Skoda"))
         note: list[tuple[str, int, int]] = []
         version, report = await train_policy(
-            memory, asked(EXAMPLES), Plan(warm=50, gradient=5), None, lambda *a: note.append(a)
+            memory, asked(EXAMPLES), TrainingPlan(warm=50, gradient=5), None, lambda *a: note.append(a)
         )
         assert version.number == 1
         assert {r["policy"] for r in report["table"]} == {"rule", "warm start", "policy gradient"}
@@ -191,9 +191,9 @@ async def test_versions_are_kept_used_taken_back_and_erased(db: Path, clock: Fix
             "weights go with what they were learned from"
         )
         with pytest.raises(InputError, match="too few"):
-            await train_policy(memory, asked(EXAMPLES[:3]), Plan(), None, lambda *a: None)
+            await train_policy(memory, asked(EXAMPLES[:3]), TrainingPlan(), None, lambda *a: None)
         with pytest.raises(InputError, match="chat model"):
-            await train_policy(memory, asked(EXAMPLES), Plan(answers="model"), None, lambda *a: None)
+            await train_policy(memory, asked(EXAMPLES), TrainingPlan(answers="model"), None, lambda *a: None)
 
 
 @pytest.mark.req("emg.online")

@@ -7,6 +7,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from pydantic import BaseModel, Field
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query, Step
@@ -18,13 +19,40 @@ from nyima.errors import ModelError, ModelGarbled
 from nyima.language.words import cut_tokens
 from nyima.mechanisms.graph.partitions import Embed, floats
 from nyima.mechanisms.graph.writer import GraphWriter
-from nyima.prompts.prompt import DECOMPOSE, PART, PartIn, QuestionIn
+from nyima.prompts.prompt import Prompt, TextOut
 from nyima.read.calls import Caller
 from nyima.read.judge import ScoreJudge
 from nyima.read.ranking import coverage
 from nyima_lab.baselines.partition_agent import learned_agent, partition_states, seen_from
 
 __all__ = ["MECHANISM", "DecomposingJudge", "EveryRetriever", "PartitionRetriever"]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionIn:
+    """A question."""
+
+    question: str
+
+
+class DecomposeOut(BaseModel):
+    """Sub-questions."""
+
+    questions: list[str] = Field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class PartIn:
+    """A sub-question with candidates."""
+
+    notes: str
+    question: str
+
+
+DECOMPOSE: Prompt[QuestionIn, DecomposeOut] = Prompt("decompose", DecomposeOut, 90, package="nyima_lab")
+
+
+PART: Prompt[PartIn, TextOut] = Prompt("answer-part", TextOut, 50, package="nyima_lab")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Query
 from nyima.domain.ports import Hit, Probe, Store, Vector
-from nyima.mechanisms.graph.policy import Policy, policy_from
+from nyima.mechanisms.graph.policy import Array, Policy, policy_from
 
 __all__ = ["PARTITION_AGENT", "PartitionAgent", "learned_agent", "partition_states", "seen_from"]
 
@@ -21,7 +20,6 @@ PARTITION_AGENT = "partition-agent"
 
 _SEEN = 2_000
 _NEAREST = 20
-Array = NDArray[np.float64]
 
 
 async def seen_from(store: Store, scope: Scope, query: Query, vector: Vector) -> list[Hit]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
+from pydantic import BaseModel, Field
+
 from nyima.domain.changes import Add, Change, Delta, Revise
 from nyima.domain.conversation import Role, Scope, Session, Turn, dialogue_lines, least_trusted
 from nyima.domain.evidence import Evidence, Step
@@ -21,11 +23,55 @@ from nyima.domain.roles import Retriever, Written
 from nyima.errors import ModelGarbled
 from nyima.language.words import cut_tokens
 from nyima.mechanisms.history import search
-from nyima.mechanisms.summaries import bounded
-from nyima.prompts.prompt import DAY, MEMO, OVERALL, PORTRAIT, DayIn, OverallIn, PortraitIn, Prompt, SummaryIn, TextOut
+from nyima.mechanisms.summaries import SummaryIn, bounded
+from nyima.prompts.prompt import Prompt, TextOut
 from nyima.write.desk import Desk, own_turn, windows
 
 __all__ = ["MECHANISMS", "FadingRetriever", "MemoChatWriter", "MemoRetriever", "MemoryBankWriter", "retention"]
+
+
+@dataclass(frozen=True, slots=True)
+class DayIn:
+    """A day with its dialogue."""
+
+    day: str
+    dialogue: str
+
+
+@dataclass(frozen=True, slots=True)
+class OverallIn:
+    """The summary of all days, and that of another day."""
+
+    overall: str
+    day: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class PortraitIn:
+    """What is thought of the user, and a dialogue."""
+
+    portrait: str
+    dialogue: str
+
+
+class MemoOut(BaseModel):
+    """Memos, each as ``topic (first-last): text``."""
+
+    memos: list[str] = Field(min_length=1)
+
+
+DAY: Prompt[DayIn, TextOut] = Prompt("day", TextOut, 200, package="nyima_lab")
+
+
+OVERALL: Prompt[OverallIn, TextOut] = Prompt("overall", TextOut, 300, package="nyima_lab")
+
+
+PORTRAIT: Prompt[PortraitIn, TextOut] = Prompt("portrait", TextOut, 220, package="nyima_lab")
+
+
+MEMO: Prompt[SummaryIn, MemoOut] = Prompt("memo", MemoOut, 320, package="nyima_lab")
+
 
 In = TypeVar("In")
 

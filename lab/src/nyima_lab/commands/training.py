@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from nyima.domain.ports import ChatModel, Embedder
     from nyima.mechanisms.graph.versions import Version
-    from nyima_lab.train.run import Note
+    from nyima_lab.train.run import RunReport
 
 __all__ = ["add_to"]
 
@@ -43,7 +43,7 @@ class Lessons:
         return ("longmemeval", self.longmemeval) if self.longmemeval is not None else ("own", None)
 
 
-Trainer = Callable[[Memory, "ChatModel | None", "Embedder", "Note"], Awaitable["tuple[Version, dict[str, Any]]"]]
+Trainer = Callable[[Memory, "ChatModel | None", "Embedder", "RunReport"], Awaitable["tuple[Version, dict[str, Any]]"]]
 
 
 async def _learned(common: Common, lessons: Lessons, kind: str, train: Trainer) -> tuple[int, dict[str, Any]] | None:
@@ -85,12 +85,12 @@ async def policy(
 ) -> None:
     """Train the walk over the graph: progress, curve, and a table before and after."""
     from nyima.mechanisms.graph.versions import KIND
-    from nyima_lab.train.run import Plan, gather, train_policy
+    from nyima_lab.train.run import TrainingPlan, gather, train_policy
 
-    plan = Plan(k=k, gradient=lessons.episodes, answers=lessons.answers)
+    plan = TrainingPlan(k=k, gradient=lessons.episodes, answers=lessons.answers)
 
     async def train(
-        memory: Memory, model: ChatModel | None, embedder: Embedder, note: Note
+        memory: Memory, model: ChatModel | None, embedder: Embedder, note: RunReport
     ) -> tuple[Version, dict[str, Any]]:
         asked = await gather(memory, model, embedder, lessons.source(), k, note)
         return await train_policy(memory, asked, plan, model, note)
@@ -109,12 +109,12 @@ async def partitions(
     """Train the agent that selects a partition (the baseline M-RAG, recipe m-rag)."""
     from nyima_lab.baselines.partition_agent import PARTITION_AGENT
     from nyima_lab.train.partition_choice import choices_of, train_partitions
-    from nyima_lab.train.run import Plan
+    from nyima_lab.train.run import TrainingPlan
 
-    plan = Plan(k=k, gradient=lessons.episodes, answers=lessons.answers)
+    plan = TrainingPlan(k=k, gradient=lessons.episodes, answers=lessons.answers)
 
     async def train(
-        memory: Memory, model: ChatModel | None, embedder: Embedder, note: Note
+        memory: Memory, model: ChatModel | None, embedder: Embedder, note: RunReport
     ) -> tuple[Version, dict[str, Any]]:
         choices = await choices_of(memory, model, embedder, lessons.source(), k, note)
         return await train_partitions(memory, choices, plan, model, note)

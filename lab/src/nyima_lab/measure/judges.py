@@ -33,7 +33,7 @@ _LETTERS = "ABCD"
 _ANSWER = 160
 _DIALOGUE = 300
 
-Row = Mapping[str, Any]
+JudgedRow = Mapping[str, Any]
 Verdict = tuple[float, dict[str, Any]]
 
 
@@ -47,7 +47,7 @@ class AnswerJudge:
     about: str
     sees: int
     scale: str
-    judge: Callable[[ChatModel, Sequence[Row]], Awaitable[Verdict]]
+    judge: Callable[[ChatModel, Sequence[JudgedRow]], Awaitable[Verdict]]
     refers: bool = True
 
 
@@ -55,35 +55,35 @@ def _cut(text: str, room: int = _ANSWER) -> str:
     return cut_tokens(text, room) or "-"
 
 
-async def score(model: ChatModel, rows: Sequence[Row]) -> Verdict:
+async def score(model: ChatModel, rows: Sequence[JudgedRow]) -> Verdict:
     """0, 1 or 2 against the reference (Yuan et al. 2023, appendix B.1), as 0, 0.5 or 1."""
     (row,) = rows
     out = await ask(model, SCORE, ScoreIn(_cut(row["text"]), _cut(row["reference"]), _cut(row["reply"])))
     return out.score / 2, {"score": out.score}
 
 
-async def accuracy(model: ChatModel, rows: Sequence[Row]) -> Verdict:
+async def accuracy(model: ChatModel, rows: Sequence[JudgedRow]) -> Verdict:
     """Strict (correct) and lenient (at least partly) accuracy; the score is the strict one."""
     (row,) = rows
     out = await ask(model, CORRECT, ScoreIn(_cut(row["text"]), _cut(row["reference"]), _cut(row["reply"])))
     return float(out.verdict == "correct"), {"verdict": out.verdict, "lenient": out.verdict != "wrong"}
 
 
-async def rubric(model: ChatModel, rows: Sequence[Row]) -> Verdict:
+async def rubric(model: ChatModel, rows: Sequence[JudgedRow]) -> Verdict:
     """Whether a reply follows what its reference says of a good answer: 1, 0.5 or 0."""
     (row,) = rows
     out = await ask(model, RUBRIC, ScoreIn(_cut(row["text"]), _cut(row["reference"]), _cut(row["reply"])))
     return {"follows": 1.0, "partly": 0.5, "ignores": 0.0}[out.verdict], {"verdict": out.verdict}
 
 
-async def _best(model: ChatModel, rows: Sequence[Row]) -> int:
+async def _best(model: ChatModel, rows: Sequence[JudgedRow]) -> int:
     listed = "\n".join(f"{letter}: {_cut(row['reply'])}" for letter, row in zip(_LETTERS, rows, strict=False))
     given = BestIn(_cut(rows[0]["text"]), _cut(rows[0]["reference"]), listed)
     place = _LETTERS.index((await ask(model, BEST, given)).best)
     return place if place < len(rows) else -1
 
 
-async def gsb(model: ChatModel, rows: Sequence[Row]) -> Verdict:
+async def gsb(model: ChatModel, rows: Sequence[JudgedRow]) -> Verdict:
     """Good, same or bad against the first recipe, asked twice with exchanged positions; a
     disagreement is a tie (appendix B.2). The score is 1, 0 or -1."""
     mine, other = rows
@@ -93,7 +93,7 @@ async def gsb(model: ChatModel, rows: Sequence[Row]) -> Verdict:
     return float(won), {"verdict": ("bad", "same", "good")[won + 1], "asked": [ahead, behind]}
 
 
-async def choice(model: ChatModel, rows: Sequence[Row]) -> Verdict:
+async def choice(model: ChatModel, rows: Sequence[JudgedRow]) -> Verdict:
     """The best of up to four with positions drawn for each question (appendix B.3). The
     score is the place of the winner among the recipes, -1 for none."""
     order = list(range(len(rows)))
@@ -103,7 +103,7 @@ async def choice(model: ChatModel, rows: Sequence[Row]) -> Verdict:
     return float(winner), {"winner": rows[winner]["recipe"] if winner >= 0 else "", "order": order}
 
 
-async def single(model: ChatModel, rows: Sequence[Row]) -> Verdict:
+async def single(model: ChatModel, rows: Sequence[JudgedRow]) -> Verdict:
     """1 to 100 on three aspects, the reason before the number (Wang et al. 2023, table 16);
     the score is their mean over 100."""
     (row,) = rows
@@ -115,7 +115,7 @@ async def single(model: ChatModel, rows: Sequence[Row]) -> Verdict:
     return sum(m["score"] for m in marks.values()) / len(marks) / 100, marks
 
 
-async def pair(model: ChatModel, rows: Sequence[Row]) -> Verdict:
+async def pair(model: ChatModel, rows: Sequence[JudgedRow]) -> Verdict:
     """Four ways between two replies, with positions balanced over the questions (Wang et
     al. 2023, table 17). The score is 1, 0 or -1 for the first of the two rows."""
     mine, other = rows
@@ -126,11 +126,11 @@ async def pair(model: ChatModel, rows: Sequence[Row]) -> Verdict:
     return float(won), {"verdict": out.verdict, "turned": turned, "won": ("loss", "tie", "win")[won + 1]}
 
 
-def _known(row: Row) -> str:
+def _known(row: JudgedRow) -> str:
     return cut_tokens(" ".join(row.get("known") or ()), 200) or "nothing"
 
 
-def _dialogue(row: Row) -> str:
+def _dialogue(row: JudgedRow) -> str:
     return cut_tokens("\n".join([*(row.get("context") or ()), f"user: {row['text']}"]), _DIALOGUE)
 
 
@@ -149,7 +149,7 @@ JUDGES: Mapping[str, AnswerJudge] = {judge.name: judge for judge in _ALL}
 async def judge_rows(
     judge: AnswerJudge,
     model: ChatModel,
-    rows: Sequence[Row],
+    rows: Sequence[JudgedRow],
     recipes: Sequence[str],
     done: set[tuple[str, ...]],
     add: Callable[[dict[str, Any]], None],
@@ -161,7 +161,7 @@ async def judge_rows(
     if judge.sees == 2 and len(recipes) < 2:
         raise ConfigError(f"the judge {judge.name} compares with the first recipe: give at least two")
     name = f"{judge.name}:{model.name}"
-    by_question: dict[tuple[str, str], dict[str, Row]] = {}
+    by_question: dict[tuple[str, str], dict[str, JudgedRow]] = {}
     for row in rows:
         if row["row"] == "answer" and row["recipe"] in recipes:
             by_question.setdefault((row["case"], row["question"]), {})[row["recipe"]] = row
@@ -181,7 +181,9 @@ async def judge_rows(
             add(verdict)
 
 
-def _shown(judge: AnswerJudge, answers: Mapping[str, Row], recipes: Sequence[str]) -> list[tuple[str, str, list[Row]]]:
+def _shown(
+    judge: AnswerJudge, answers: Mapping[str, JudgedRow], recipes: Sequence[str]
+) -> list[tuple[str, str, list[JudgedRow]]]:
     there = [r for r in recipes if r in answers]
     if judge.sees == 1:
         return [(r, "", [answers[r]]) for r in there]
@@ -215,7 +217,7 @@ async def error_rate(judge: AnswerJudge, model: ChatModel) -> dict[str, Any]:
     return {"judge": judge.name, "model": model.name, "wrong": wrong, "n": n, "failed": failed}
 
 
-async def _checks(judge: AnswerJudge, model: ChatModel, rows: Mapping[str, Row]) -> list[bool | None]:
+async def _checks(judge: AnswerJudge, model: ChatModel, rows: Mapping[str, JudgedRow]) -> list[bool | None]:
     """Whether each check was right; None where the judge gave no usable answer."""
 
     async def mark(*kinds: str) -> tuple[float, dict[str, Any]] | None:

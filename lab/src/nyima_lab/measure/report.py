@@ -16,10 +16,10 @@ from nyima_lab.measure.tasks import Task
 
 __all__ = ["add_bertscore", "checks_line", "markdown", "summarise", "write_report"]
 
-Row = Mapping[str, Any]
+ReportRow = Mapping[str, Any]
 
 
-async def add_bertscore(rows: Sequence[Row], embedder: Any) -> list[dict[str, Any]]:
+async def add_bertscore(rows: Sequence[ReportRow], embedder: Any) -> list[dict[str, Any]]:
     """The answers that have a reference and no BERTScore yet, with its F1. ``embedder`` is a
     TokenEmbedder."""
     tokens: TokenEmbedder = embedder
@@ -39,7 +39,7 @@ def checks_line(checked: Mapping[str, Any]) -> str:
 
 
 def summarise(
-    rows: Sequence[Row],
+    rows: Sequence[ReportRow],
     recipes: Sequence[str],
     task: Task,
     config: Mapping[str, Any],
@@ -84,7 +84,7 @@ def _parts(judge: str) -> tuple[str, ...]:
     return ("", "/engagingness", "/coherence", "/consistency") if kind == "single" else ("",)
 
 
-def write_report(folder: Path, rows: Sequence[Row], summary: Mapping[str, Any]) -> Path:
+def write_report(folder: Path, rows: Sequence[ReportRow], summary: Mapping[str, Any]) -> Path:
     """``report.json``, ``report.md`` and ``report.html`` in the folder; the last one's path."""
     import jinja2
 
@@ -147,11 +147,11 @@ def _marked(score: Mapping[str, float] | None) -> str:
     return "–" if score is None else f"{score['mean']:.3f} [{score['low']:.3f}, {score['high']:.3f}]"
 
 
-def _questions(rows: Sequence[Row], summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _questions(rows: Sequence[ReportRow], summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every question with its answers, in the order in which they were asked."""
     metrics, recipes = summary["metrics"], summary["recipes"]
     scores = {(r, m): scores_of(rows, r, m, recipes[0], recipes) for r in recipes for m in metrics}
-    verdicts: dict[tuple[str, str], list[Row]] = {}
+    verdicts: dict[tuple[str, str], list[ReportRow]] = {}
     for row in rows:
         if row["row"] == "verdict":
             verdicts.setdefault((row["case"], row["question"]), []).append(row)

@@ -27,11 +27,11 @@ from nyima_lab.measure.stats import interval
 
 __all__ = ["Setup", "run_planning", "run_replies", "run_retrieval"]
 
-Note = Callable[[str, int, int], None]
+Report = Callable[[str, int, int], None]
 _ROOM = Budget(12, 4_000)
 
 
-async def run_planning(bench: Bench, planners: Sequence[str], note: Note) -> list[dict[str, Any]]:
+async def run_planning(bench: Bench, planners: Sequence[str], note: Report) -> list[dict[str, Any]]:
     """F1 of each decision (table 3), and the milliseconds of a plan."""
     gold = [decision(s.plan) for s in bench.samples]
     rows: list[dict[str, Any]] = []
@@ -57,7 +57,7 @@ async def run_planning(bench: Bench, planners: Sequence[str], note: Note) -> lis
     return rows
 
 
-async def run_retrieval(bench: Bench, retrievers: Sequence[str], note: Note) -> list[dict[str, Any]]:
+async def run_retrieval(bench: Bench, retrievers: Sequence[str], note: Report) -> list[dict[str, Any]]:
     """Recall@1 of each source with the gold plan (table 4). Documents are looked for in three
     pools: all, those of the gold sentence, those of the sentence that was found. A name is a
     retriever, or ``judge:NAME`` for a judge over all pieces."""
@@ -160,7 +160,7 @@ class _SourcedCount:
     rows: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
 
-async def run_replies(bench: Bench, setups: Sequence[Setup], note: Note) -> list[dict[str, Any]]:
+async def run_replies(bench: Bench, setups: Sequence[Setup], note: Report) -> list[dict[str, Any]]:
     """BLEU-1, ROUGE-L, persona and knowledge consistency (equations 8 to 11) with calls and
     tokens; each with its 95 % interval over dialogues."""
     out: list[dict[str, Any]] = []

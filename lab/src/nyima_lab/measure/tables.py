@@ -22,9 +22,9 @@ __all__ = [
     "table",
 ]
 
-Key = tuple[str, str]
+RowKey = tuple[str, str]
 PARTS = ("/lenient", "/engagingness", "/coherence", "/consistency")
-Row = Mapping[str, Any]
+TableRow = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Prices:
     prompt: float = 0.0
     completion: float = 0.0
 
-    def of(self, row: Row) -> float:
+    def of(self, row: TableRow) -> float:
         """The cost of a row's calls."""
         return float(row.get("prompt", 0) * self.prompt + row.get("completion", 0) * self.completion) / 1_000_000
 
@@ -59,19 +59,19 @@ class Line:
     cost: float
 
 
-def answers_of(rows: Sequence[Row], recipe: str) -> list[Row]:
+def answers_of(rows: Sequence[TableRow], recipe: str) -> list[TableRow]:
     """The answers of a recipe."""
     return [r for r in rows if r["row"] == "answer" and r["recipe"] == recipe]
 
 
-def judges_of(rows: Sequence[Row]) -> list[str]:
+def judges_of(rows: Sequence[TableRow]) -> list[str]:
     """The judges that a run has verdicts of, as ``kind:model``."""
     return sorted({r["judge"] for r in rows if r["row"] == "verdict"})
 
 
 def scores_of(
-    rows: Sequence[Row], recipe: str, metric: str, base: str = "", among: Sequence[str] = ()
-) -> dict[Key, float]:
+    rows: Sequence[TableRow], recipe: str, metric: str, base: str = "", among: Sequence[str] = ()
+) -> dict[RowKey, float]:
     """A metric by question. A failed answer counts as the worst there is, and so does one
     that the judge could not judge: it is never left out. ``base`` is the recipe that a
     comparing judge compared with, ``among`` the recipes that it chose from."""
@@ -106,7 +106,7 @@ def scores_of(
     }
 
 
-def _mark(verdict: Row, part: str, worst: float) -> float:
+def _mark(verdict: TableRow, part: str, worst: float) -> float:
     if verdict["failed"]:
         return worst
     if not part:
@@ -115,18 +115,18 @@ def _mark(verdict: Row, part: str, worst: float) -> float:
     return float(value["score"]) / 100 if isinstance(value, dict) else float(value)
 
 
-def table(rows: Sequence[Row], recipes: Sequence[str], metrics: Sequence[str], prices: Prices) -> list[Line]:
+def table(rows: Sequence[TableRow], recipes: Sequence[str], metrics: Sequence[str], prices: Prices) -> list[Line]:
     """A line a recipe."""
     first = {m: scores_of(rows, recipes[0], m, recipes[0], recipes) for m in metrics}
     return [_line(rows, recipe, recipes, metrics, first, prices) for recipe in recipes]
 
 
 def _line(
-    rows: Sequence[Row],
+    rows: Sequence[TableRow],
     recipe: str,
     recipes: Sequence[str],
     metrics: Sequence[str],
-    first: Mapping[str, dict[Key, float]],
+    first: Mapping[str, dict[RowKey, float]],
     prices: Prices,
 ) -> Line:
     answers = answers_of(rows, recipe)
@@ -161,13 +161,13 @@ def _line(
     )
 
 
-def differences(mine: Mapping[Key, float], theirs: Mapping[Key, float]) -> list[tuple[Key, float]]:
+def differences(mine: Mapping[RowKey, float], theirs: Mapping[RowKey, float]) -> list[tuple[RowKey, float]]:
     """The questions whose score differs, the largest difference first."""
     moved = [(k, mine[k] - theirs[k]) for k in sorted(set(mine) & set(theirs)) if abs(mine[k] - theirs[k]) > 1e-9]
     return sorted(moved, key=lambda m: (-abs(m[1]), m[0]))
 
 
-def by_kind(rows: Sequence[Row], recipes: Sequence[str], metric: str) -> dict[str, dict[str, Confidence]]:
+def by_kind(rows: Sequence[TableRow], recipes: Sequence[str], metric: str) -> dict[str, dict[str, Confidence]]:
     """A metric by kind of question (or by session), then by recipe."""
     kinds = {(r["case"], r["question"]): r["kind"] for r in rows if r["row"] == "answer"}
     found: dict[str, dict[str, Confidence]] = {}
@@ -180,7 +180,7 @@ def by_kind(rows: Sequence[Row], recipes: Sequence[str], metric: str) -> dict[st
     return found
 
 
-def corpus(rows: Sequence[Row], recipe: str) -> float:
+def corpus(rows: Sequence[TableRow], recipe: str) -> float:
     """Corpus BLEU of a recipe's replies; a failed one counts as empty."""
     answers = [r for r in answers_of(rows, recipe) if r["reference"]]
     return corpus_bleu([r["reply"] for r in answers], [r["reference"] for r in answers])

@@ -13,7 +13,7 @@ from typing import Any
 from nyima_lab.measure.grounded import Piece, Sample
 from nyima_lab.models.focus import FocusModel, candidates, ends
 from nyima_lab.models.unified import Design, Laid, Layout, packages
-from nyima_lab.train.loop import Fitted, Note, Schedule, batched, choose_device, fingerprint, fit
+from nyima_lab.train.loop import Fitted, Schedule, TrainingReport, batched, choose_device, fingerprint, fit
 from nyima_lab.train.unified_training import TrainingRecipe, new_model, order_of, padded
 
 __all__ = ["train_focus"]
@@ -36,7 +36,7 @@ class _Net:
 
 
 def train_focus(
-    parts: tuple[Sequence[Sample], Sequence[Sample]], folder: Path, schedule: Schedule, note: Note,
+    parts: tuple[Sequence[Sample], Sequence[Sample]], folder: Path, schedule: Schedule, note: TrainingReport,
     recipe: TrainingRecipe | None = None,
 ) -> tuple[FocusModel, Fitted]:  # fmt: skip
     """Train grounding and generation together, from nothing; ``folder`` gets what

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from nyima.errors import ConfigError, InputError, PackError
 
-__all__ = ["Fitted", "Note", "Schedule", "batched", "choose_device", "fingerprint", "fit", "torch_here"]
+__all__ = ["Fitted", "Schedule", "TrainingReport", "batched", "choose_device", "fingerprint", "fit", "torch_here"]
 
-Note = Callable[[str, int, int], None]
+TrainingReport = Callable[[str, int, int], None]
 T = TypeVar("T")
 
 
@@ -107,7 +107,7 @@ def fit(
     validate: Callable[[], Mapping[str, float]],
     schedule: Schedule,
     folder: Path,
-    of: tuple[str, Note],
+    of: tuple[str, TrainingReport],
 ) -> Fitted:
     """Train what of ``model`` wants a gradient, by AdamW, on the sum of the ``losses``.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from nyima.errors import InputError
 from nyima_lab.measure.grounded import Sample
-from nyima_lab.train.loop import Fitted, Note, Schedule, batched, choose_device, fingerprint, fit, torch_here
+from nyima_lab.train.loop import Fitted, Schedule, TrainingReport, batched, choose_device, fingerprint, fit, torch_here
 from nyima_lab.train.pieces import Encoder, new_tokenizer
 from nyima_lab.train.retriever import query_text, texts_of
 
@@ -61,7 +61,7 @@ def relevance_pairs(samples: Sequence[Sample], turns: int | None = 2, seed: int 
 
 def train_pairs(
     parts: tuple[Sequence[LabelledPair], Sequence[LabelledPair]], samples: Sequence[Sample], folder: Path,
-    schedule: Schedule, note: Note, base: Path | None = None, shape: tuple[int, int] = (192, 2),
+    schedule: Schedule, note: TrainingReport, base: Path | None = None, shape: tuple[int, int] = (192, 2),
 ) -> tuple[Encoder, Fitted]:  # fmt: skip
     """A cross-encoder by binary cross-entropy, saved to ``folder`` for the pair scorer."""
     torch_here().manual_seed(schedule.seed)

@@ -12,25 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nyima.domain.evidence import Evidence, Query
 from nyima.domain.ports import ChatModel, Embedder, RecordFilter
 from nyima.domain.records import Relation
 from nyima.errors import InputError
 from nyima.mechanisms.graph.learning import Adam, Example, Reward, through
-from nyima.mechanisms.graph.policy import Policy, fresh_policy
+from nyima.mechanisms.graph.policy import Array, Policy, fresh_policy
 from nyima.mechanisms.graph.versions import Version, current, keep
 from nyima.memory import Memory
 from nyima_lab.baselines.memories import PartitionRetriever
 from nyima_lab.baselines.partition_agent import PARTITION_AGENT, PartitionAgent, partition_states, seen_from
 from nyima_lab.measure.stats import interval, t_test
-from nyima_lab.train.run import Note, Plan, reward_of, split, thinned
+from nyima_lab.train.run import RunReport, TrainingPlan, reward_of, split, thinned
 from nyima_lab.train.samples import own_examples, questions_of
 
 __all__ = ["PartitionChoice", "choices_of", "partition_rows", "reinforce_agent", "train_partitions", "warm_agent"]
 
-Array = NDArray[np.float64]
 Told = Callable[[int, float], None]
 
 
@@ -80,7 +78,7 @@ async def choices_of(
     embedder: Embedder,
     source: tuple[str, Path | None],
     k: int,
-    note: Note,
+    note: RunReport,
 ) -> list[PartitionChoice]:
     """The questions of RealMem or LongMemEval, or, made by a model, about the user's own memory."""
     kind, path = source
@@ -123,7 +121,7 @@ def warm_agent(
 
 
 async def reinforce_agent(
-    policy: Policy, choices: Sequence[PartitionChoice], reward: Reward, plan: Plan, note: Told
+    policy: Policy, choices: Sequence[PartitionChoice], reward: Reward, plan: TrainingPlan, note: Told
 ) -> Policy:
     """An episode samples one partition for one question; the metric of the answer from its
     memories, less the usual one, says how much likelier that choice becomes."""
@@ -166,7 +164,7 @@ def partition_rows(test: Sequence[PartitionChoice], agents: Mapping[str, Partiti
 
 
 async def train_partitions(
-    memory: Memory, choices: Sequence[PartitionChoice], plan: Plan, model: ChatModel | None, note: Note
+    memory: Memory, choices: Sequence[PartitionChoice], plan: TrainingPlan, model: ChatModel | None, note: RunReport
 ) -> tuple[Version, dict[str, Any]]:
     """Learn on one part, report another, and use what was learned."""
     if len(choices) < 5:

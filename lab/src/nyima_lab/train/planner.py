@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nyima.domain.ports import Embedder
 from nyima.errors import InputError
+from nyima.mechanisms.graph.policy import Array
 from nyima_lab.measure.grounded import ORDER, Sample, decision
 from nyima_lab.measure.planning import planning_scores
-from nyima_lab.train.loop import Note
+from nyima_lab.train.loop import TrainingReport
 from nyima_lab.train.retriever import query_text
 
 __all__ = ["Trained", "logistic", "train_planner"]
 
-Array = NDArray[np.float64]
 _TRIED = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
@@ -66,7 +65,11 @@ def logistic(features: Array, labels: Array, penalty: float = 1.0, steps: int = 
 
 
 async def train_planner(
-    parts: tuple[Sequence[Sample], Sequence[Sample]], embedder: Embedder, folder: Path, note: Note, turns: int = 2
+    parts: tuple[Sequence[Sample], Sequence[Sample]],
+    embedder: Embedder,
+    folder: Path,
+    note: TrainingReport,
+    turns: int = 2,
 ) -> Trained:
     """Learn on the first part, choose thresholds on the second, save to ``folder``."""
     train, valid = parts
@@ -84,7 +87,7 @@ async def train_planner(
     return trained
 
 
-async def _features(samples: Sequence[Sample], embedder: Embedder, turns: int, note: Note) -> Array:
+async def _features(samples: Sequence[Sample], embedder: Embedder, turns: int, note: TrainingReport) -> Array:
     found: list[Array] = []
     for start in range(0, len(samples), 64):
         texts = [query_text(s.lines(turns)) for s in samples[start : start + 64]]

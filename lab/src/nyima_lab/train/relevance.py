@@ -11,10 +11,10 @@ from typing import Any
 from nyima.domain.ports import ChatModel
 from nyima.errors import ModelGarbled
 from nyima.language.words import cut_tokens, words
-from nyima.prompts.prompt import RELEVANCE, RelevanceIn
+from nyima.read.judge import RELEVANCE, RelevanceIn
 from nyima_lab.measure.asking import ask
 from nyima_lab.measure.grounded import Piece, Sample
-from nyima_lab.train.loop import Note
+from nyima_lab.train.loop import TrainingReport
 from nyima_lab.train.pieces import Encoder
 from nyima_lab.train.retriever import query_text
 from nyima_lab.train.unified_training import Labels
@@ -85,7 +85,7 @@ def _bm25(query: Sequence[str], texts: Sequence[Sequence[str]], k1: float = 1.5,
     return scores
 
 
-async def model_labels(model: ChatModel, samples: Sequence[Sample], note: Note) -> Labels:
+async def model_labels(model: ChatModel, samples: Sequence[Sample], note: TrainingReport) -> Labels:
     """What a prompted model says of each piece by itself; what it says unreadably is 0."""
     found: dict[tuple[str, str], float] = {}
     for number, sample in enumerate(samples, 1):

@@ -12,7 +12,7 @@ from typing import Any
 
 from nyima.errors import InputError
 from nyima_lab.measure.grounded import Sample
-from nyima_lab.train.loop import Fitted, Note, Schedule, batched, choose_device, fingerprint, fit, torch_here
+from nyima_lab.train.loop import Fitted, Schedule, TrainingReport, batched, choose_device, fingerprint, fit, torch_here
 from nyima_lab.train.pieces import Encoder, new_tokenizer
 
 __all__ = ["Wanted", "query_text", "texts_of", "train_list_wise", "train_two_encoder", "wanted_of"]
@@ -69,7 +69,7 @@ def _new(samples: Sequence[Sample], base: Path | None, width: int, layers: int) 
 
 
 def train_two_encoder(
-    parts: tuple[Sequence[Sample], Sequence[Sample]], folder: Path, schedule: Schedule, note: Note,
+    parts: tuple[Sequence[Sample], Sequence[Sample]], folder: Path, schedule: Schedule, note: TrainingReport,
     base: Path | None = None, shape: tuple[int, int] = (192, 2),
 ) -> tuple[Encoder, Fitted]:  # fmt: skip
     """Both encoders in one (shared weights), saved to ``folder`` for the embedder.
@@ -141,7 +141,7 @@ class _Pair:
 
 
 def train_list_wise(
-    parts: tuple[Sequence[Sample], Sequence[Sample]], folder: Path, schedule: Schedule, note: Note,
+    parts: tuple[Sequence[Sample], Sequence[Sample]], folder: Path, schedule: Schedule, note: TrainingReport,
     base: Path | None = None, shape: tuple[int, int] = (192, 2),
 ) -> tuple[Encoder, Encoder, Fitted]:  # fmt: skip
     """Retriever and re-ranker over one list of candidates a query: the re-ranker learns the

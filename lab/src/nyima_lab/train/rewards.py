@@ -41,8 +41,8 @@ class AnswerReward:
 
     async def _answer(self, example: Example, chosen: Sequence[Evidence]) -> str:
         notes = cut_tokens("\n".join(f"- {p.text}" for p in chosen) or "none", self.room)
-        asked = fill("answer-short", "user", {"notes": notes, "question": example.question})
-        messages = (Message("system", sections("answer-short")["system"]), Message("user", asked))
+        asked = fill("answer-short", "user", {"notes": notes, "question": example.question}, "nyima_lab")
+        messages = (Message("system", sections("answer-short", "nyima_lab")["system"]), Message("user", asked))
         done = ""
         async for piece in self.model.stream(messages, max_tokens=40, lane="answer-short"):
             if isinstance(piece, Completion):

@@ -19,14 +19,14 @@ from nyima_lab.measure.selection import selection_rows
 from nyima_lab.train.rewards import AnswerReward, QuoteReward
 from nyima_lab.train.samples import TrainingQuestion, dense_ranking, examples_of, own_examples
 
-__all__ = ["Plan", "gather", "learn", "reward_of", "split", "thinned", "train_policy"]
+__all__ = ["TrainingPlan", "gather", "learn", "reward_of", "split", "thinned", "train_policy"]
 
-Note = Callable[[str, int, int], None]
+RunReport = Callable[[str, int, int], None]
 """Told the stage, how much of it is done, and the whole."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TrainingPlan:
     """How to train: ``k`` activated memories, episodes of both stages, the metric of the
     reward, and the seed. ``answers`` is "model" (a frozen model answers) or "quote"."""
 
@@ -46,7 +46,7 @@ async def gather(
     embedder: Embedder | None,
     source: tuple[str, Path | None],
     k: int,
-    note: Note,
+    note: RunReport,
 ) -> list[TrainingQuestion]:
     """The examples: of the user's own memory (with a model), of RealMem or of LongMemEval."""
     kind, path = source
@@ -85,7 +85,7 @@ def split(asked: Sequence[G], seed: int) -> tuple[list[G], list[G]]:
 
 
 async def learn(
-    examples: Sequence[Example], plan: Plan, reward: Reward, note: Note, start: Policy | None = None
+    examples: Sequence[Example], plan: TrainingPlan, reward: Reward, note: RunReport, start: Policy | None = None
 ) -> dict[str, tuple[Policy, list[float]]]:
     """The policies after the warm start and after the gradient stage, each with its curve."""
     curve: list[float] = []
@@ -112,7 +112,7 @@ async def learn(
     return stages
 
 
-def reward_of(plan: Plan, model: ChatModel | None) -> Reward:
+def reward_of(plan: TrainingPlan, model: ChatModel | None) -> Reward:
     """What an answer earns. Raises InputError where it needs a model and there is none."""
     if plan.answers != "model":
         return QuoteReward()
@@ -122,7 +122,7 @@ def reward_of(plan: Plan, model: ChatModel | None) -> Reward:
 
 
 async def train_policy(
-    memory: Memory, asked: Sequence[TrainingQuestion], plan: Plan, model: ChatModel | None, note: Note
+    memory: Memory, asked: Sequence[TrainingQuestion], plan: TrainingPlan, model: ChatModel | None, note: RunReport
 ) -> tuple[Version, dict[str, Any]]:
     """Learn on one part, report another, and use what was learned. The report has the curve
     and the table; each version says which came before."""

@@ -85,7 +85,7 @@ def _linked(content: str) -> tuple[str, str]:
     return head, tail
 
 
-Note = Callable[[int, int], None]
+SampleReport = Callable[[int, int], None]
 Questions = AsyncGenerator[tuple[Memory, datetime | None, Example], None]
 """A memory, the moment of a question where it is not now, and the question without pieces."""
 
@@ -94,14 +94,14 @@ def _silent(done: int, total: int) -> None:
     del done, total
 
 
-def questions_of(kind: str, path: Path, embedder: Embedder, note: Note = _silent) -> Questions:
+def questions_of(kind: str, path: Path, embedder: Embedder, note: SampleReport = _silent) -> Questions:
     """The questions of RealMem (``realmem``) or LongMemEval (``longmemeval``), each with the
     memory that it is asked of, which is open until the next question."""
     return {"realmem": _realmem, "longmemeval": _longmemeval}[kind](path, embedder, note)
 
 
 async def examples_of(
-    kind: str, path: Path, embedder: Embedder, ks: Sequence[int], note: Note = _silent
+    kind: str, path: Path, embedder: Embedder, ks: Sequence[int], note: SampleReport = _silent
 ) -> AsyncGenerator[tuple[int, TrainingQuestion], None]:
     """For each question and each K one example, with the neighbourhood that K memories activate."""
     async with aclosing(questions_of(kind, path, embedder, note)) as found:
@@ -112,7 +112,7 @@ async def examples_of(
                 yield k, TrainingQuestion(replace(asked, pieces=pieces), dense)
 
 
-async def _realmem(path: Path, embedder: Embedder, note: Note) -> Questions:
+async def _realmem(path: Path, embedder: Embedder, note: SampleReport) -> Questions:
     """The graph of each person's gold memories as it grows, and each query with the memories
     that its reply used."""
     for file in _files(path):
@@ -166,7 +166,7 @@ def _realmem_queries(dialogue: Any, ids: dict[tuple[str, str], str], group: str)
     return found
 
 
-async def _longmemeval(path: Path, embedder: Embedder, note: Note) -> Questions:
+async def _longmemeval(path: Path, embedder: Embedder, note: SampleReport) -> Questions:
     """The oracle file: each question's evidence sessions read by the rules, and the memories
     that came from its evidence turns. Questions whose evidence the rules do not reach are
     left out."""

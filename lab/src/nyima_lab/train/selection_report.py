@@ -14,7 +14,7 @@ from nyima.mechanisms.graph.policy import Policy, RulePolicy, WalkPolicy
 from nyima.mechanisms.graph.walk import walk
 from nyima_lab.measure.selection import compare_policies, selection_rows
 from nyima_lab.train.rewards import AnswerReward, QuoteReward
-from nyima_lab.train.run import Plan, learn, split
+from nyima_lab.train.run import TrainingPlan, learn, split
 from nyima_lab.train.samples import TrainingQuestion, examples_of
 
 __all__ = ["selection_report", "selection_table"]
@@ -55,10 +55,10 @@ async def selection_table(
         reward: Reward = AnswerReward(model) if model is not None and k == middle else QuoteReward()
         policies: dict[str, WalkPolicy] = {"rule": RulePolicy()}
         examples = [a.example for a in train]
-        stages = await learn(examples, Plan(k=k, seed=seed), reward, _silent)
+        stages = await learn(examples, TrainingPlan(k=k, seed=seed), reward, _silent)
         policies |= {name: policy for name, (policy, _) in stages.items()}
         if k == middle:
-            alone = await learn(examples, Plan(k=k, seed=seed, warm=0), reward, _silent)
+            alone = await learn(examples, TrainingPlan(k=k, seed=seed, warm=0), reward, _silent)
             policies["gradient alone"] = alone["policy gradient"][0]
             versus = compare_policies(test, RulePolicy(), stages["policy gradient"][0])
             curves = {name: curve for name, (_, curve) in stages.items()}

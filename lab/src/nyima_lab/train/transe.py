@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nyima.errors import InputError
+from nyima.mechanisms.graph.policy import Array
 
 __all__ = ["IN_SUBCLASS", "TransE", "TransESettings", "train_transe"]
 
-Array = NDArray[np.float64]
 IN_SUBCLASS = "in_subclass"
 
 

@@ -15,7 +15,7 @@ from nyima.errors import InputError, PackError
 from nyima_lab.measure.grounded import ORDER, Sample, decision
 from nyima_lab.measure.planning import planning_scores
 from nyima_lab.models.unified import Design, Laid, Layout, UnifiedModel, allowed, packages
-from nyima_lab.train.loop import Fitted, Note, Schedule, batched, choose_device, fingerprint, fit
+from nyima_lab.train.loop import Fitted, Schedule, TrainingReport, batched, choose_device, fingerprint, fit
 from nyima_lab.train.pieces import new_tokenizer
 from nyima_lab.train.retriever import texts_of
 
@@ -100,7 +100,7 @@ def evidence_for(sample: Sample, most: int, draw: random.Random, labels: Labels)
 
 
 def train_unified(
-    parts: tuple[Sequence[Sample], Sequence[Sample]], folder: Path, recipe: TrainingRecipe, schedule: Schedule, note: Note,
+    parts: tuple[Sequence[Sample], Sequence[Sample]], folder: Path, recipe: TrainingRecipe, schedule: Schedule, note: TrainingReport,
     labels: Labels | None = None,
 ) -> tuple[UnifiedModel, Fitted]:  # fmt: skip
     """Train on the first part, stop by the second; ``folder`` gets the model, its tokenizer
@@ -161,7 +161,7 @@ def train_unified(
     return tune_plan(UnifiedModel(folder, loaded=(plain, layout)), parts[1], note), done
 
 
-def tune_plan(model: UnifiedModel, valid: Sequence[Sample], note: Note) -> UnifiedModel:
+def tune_plan(model: UnifiedModel, valid: Sequence[Sample], note: TrainingReport) -> UnifiedModel:
     """The model with the biases of its plan that give the best mean F1 of the decisions on
     ``valid``, saved to its folder."""
     seen: dict[tuple[int, tuple[str, ...]], dict[str, float]] = {}

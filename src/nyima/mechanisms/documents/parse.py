@@ -33,10 +33,10 @@ _KINDS = {
     "text/plain": ".txt",
 }
 
-Progress = Callable[[int, int], None]
+ParseProgress = Callable[[int, int], None]
 
 
-def read_document(path: Path, name: str, progress: Progress | None = None) -> Document:
+def read_document(path: Path, name: str, progress: ParseProgress | None = None) -> Document:
     """The document of a file. Raises InputError when it is too large, broken, encrypted, of
     no known format, or has no text."""
     try:
@@ -55,7 +55,7 @@ def parse_document(data: bytes, name: str) -> Document:
     return _document(data, Path(name).suffix.lower(), name, None)
 
 
-def fetch(url: str, progress: Progress | None = None) -> Document:
+def fetch(url: str, progress: ParseProgress | None = None) -> Document:
     """The document at an http or https address. Raises InputError."""
     if urllib.parse.urlsplit(url).scheme not in {"http", "https"}:
         raise InputError(f"{url!r} is no web address: give one that begins with https://")
@@ -73,7 +73,7 @@ def fetch(url: str, progress: Progress | None = None) -> Document:
     return _document(data, _KINDS.get(kind) or Path(urllib.parse.urlsplit(url).path).suffix.lower(), url, progress)
 
 
-def _document(data: bytes, suffix: str, name: str, progress: Progress | None) -> Document:
+def _document(data: bytes, suffix: str, name: str, progress: ParseProgress | None) -> Document:
     if suffix == ".pdf" or data.startswith(b"%PDF-"):
         return _filled(_pdf(data, name, progress))
     if suffix not in FORMATS:
@@ -215,7 +215,7 @@ def _html(text: str) -> tuple[Part, ...]:
     return tuple(page.parts)
 
 
-def _pdf(data: bytes, name: str, progress: Progress | None) -> Document:
+def _pdf(data: bytes, name: str, progress: ParseProgress | None) -> Document:
     """The text of each page, at most 2,000 of them. A page that cannot be read is left out,
     and the note says so."""
     try:

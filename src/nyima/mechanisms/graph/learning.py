@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from nyima.domain.evidence import Evidence
 from nyima.errors import InputError
-from nyima.mechanisms.graph.policy import Policy
+from nyima.mechanisms.graph.policy import Array, Policy
 from nyima.mechanisms.graph.walk import walk
 
 __all__ = ["Adam", "Example", "Gradient", "Reward", "backward", "reinforce", "through", "warm_start"]
 
-Array = NDArray[np.float64]
 Reward = Callable[["Example", Sequence[Evidence]], Awaitable[float]]
 """The metric of the answer that a frozen reader gives from some memories, 0..1."""
 

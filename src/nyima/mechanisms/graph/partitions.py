@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -14,10 +13,10 @@ from nyima.domain.conversation import Scope
 from nyima.domain.ports import Probe, RecordFilter, Store, Vector
 from nyima.domain.records import Relation, partition
 from nyima.language.relations import LABELS, OPEN_LABELS, SUBCLASSES, Subclass, subclass_of
+from nyima.read.kit import Embed
 
 __all__ = ["Embed", "Partitions", "floats"]
 
-Embed = Callable[[Sequence[str]], Awaitable[list[Vector]]]
 _PRIOR = 1 / 3
 
 

@@ -37,7 +37,7 @@ from nyima.server.proxy.rewrite import Answered, outgoing, read_object, refused
 from nyima.server.proxy.upstream import Upstream
 from nyima.server.proxy.wire_chat import CHAT
 from nyima.server.proxy.wire_responses import RESPONSES
-from nyima.server.proxy.wires import Lines, Wire
+from nyima.server.proxy.wires import DialogueLines, Wire
 from nyima.server.sse import parsed
 
 __all__ = ["Proxy"]
@@ -74,7 +74,7 @@ class Proxy:
         return await (work.streamed() if body.get("stream") is True else work.whole())
 
     async def _begin(
-        self, who: RequestIdentity, key: Key, wire: Wire, body: Mapping[str, Any], lines: Lines
+        self, who: RequestIdentity, key: Key, wire: Wire, body: Mapping[str, Any], lines: DialogueLines
     ) -> ProgramReply | None:
         """The exchange of a request that the memory takes part in; the message is stored."""
         message = next((text for role, text in reversed(lines) if role == "user"), "")

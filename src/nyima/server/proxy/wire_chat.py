@@ -10,7 +10,17 @@ from typing import Any
 from nyima.domain.evidence import Usage
 from nyima.errors import ModelUnreachable
 from nyima.program import ProgramReply
-from nyima.server.proxy.wires import CUT, Lines, Wire, WireStream, added, messages_of, role_of, text_in, usage_of
+from nyima.server.proxy.wires import (
+    CUT,
+    DialogueLines,
+    Wire,
+    WireStream,
+    added,
+    messages_of,
+    role_of,
+    text_in,
+    usage_of,
+)
 from nyima.server.sse import DONE, SseEvent, rendered
 
 __all__ = ["CHAT"]
@@ -23,7 +33,7 @@ class _ChatWire:
     drops: tuple[str, ...] = ()
     _FORMS = ("tools", "functions", "stop", "logprobs", "top_logprobs", "audio")
 
-    def lines(self, body: Mapping[str, Any]) -> Lines:
+    def lines(self, body: Mapping[str, Any]) -> DialogueLines:
         return [(role_of(m), text_in(m.get("content"))) for m in messages_of(body.get("messages"), "messages")]
 
     def refers(self, body: Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,17 @@ from typing import Any
 from nyima.domain.evidence import Usage
 from nyima.errors import ModelUnreachable
 from nyima.program import ProgramReply
-from nyima.server.proxy.wires import CUT, Lines, Wire, WireStream, added, messages_of, role_of, text_in, usage_of
+from nyima.server.proxy.wires import (
+    CUT,
+    DialogueLines,
+    Wire,
+    WireStream,
+    added,
+    messages_of,
+    role_of,
+    text_in,
+    usage_of,
+)
 from nyima.server.sse import SseEvent, rendered
 
 __all__ = ["RESPONSES"]
@@ -22,9 +32,9 @@ class _ResponsesWire:
     path = "/responses"
     drops: tuple[str, ...] = ("conversation",)  # made elsewhere, if at all, so that nobody knows whose it is
 
-    def lines(self, body: Mapping[str, Any]) -> Lines:
+    def lines(self, body: Mapping[str, Any]) -> DialogueLines:
         given = body.get("input")
-        first: Lines = [("system", body["instructions"])] if isinstance(body.get("instructions"), str) else []
+        first: DialogueLines = [("system", body["instructions"])] if isinstance(body.get("instructions"), str) else []
         if isinstance(given, str):
             return [*first, ("user", given)]
         if given is None and (body.get("prompt") or body.get("previous_response_id")):

@@ -11,9 +11,9 @@ from nyima.program import ProgramReply
 from nyima.server.problems import Problem
 from nyima.server.sse import SseEvent
 
-__all__ = ["CUT", "Lines", "Wire", "WireStream", "added", "messages_of", "role_of", "text_in", "usage_of"]
+__all__ = ["CUT", "DialogueLines", "Wire", "WireStream", "added", "messages_of", "role_of", "text_in", "usage_of"]
 
-Lines = list[tuple[str, str]]
+DialogueLines = list[tuple[str, str]]
 _ROLES = {"user", "assistant", "system", "developer", "tool"}
 _MOST_TOKENS = 1_000_000_000
 CUT = "the upstream's answer broke off before its end"
@@ -45,7 +45,7 @@ class Wire(Protocol):
     path: str
     drops: tuple[str, ...]
 
-    def lines(self, body: Mapping[str, Any]) -> Lines:
+    def lines(self, body: Mapping[str, Any]) -> DialogueLines:
         """The dialogue as (role, text). Raises Problem 400 for what is none."""
         ...
 

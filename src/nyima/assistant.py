@@ -101,8 +101,8 @@ class Assistant:
 
     @property
     def private(self) -> bool:
-        """Whether this conversation reads the memory and never writes it. Setting it begins a
-        new conversation of that kind."""
+        """Return whether this conversation reads the memory and never writes it. A new value
+        begins a new conversation."""
         return self._private
 
     @private.setter

@@ -1,4 +1,4 @@
-"""What a memory works with, and how a recipe becomes a read path and a desk to write at."""
+"""The services of a memory; they turn a recipe into a read path and a desk for its writers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Services"]
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What a memory works with. ``chat`` answers, ``writer_chat`` writes notes and
+    """The store, models and settings of a memory. ``chat`` answers, ``writer_chat`` writes notes and
     summaries (the same model unless another is set). ``private`` is fixed when the value is
     made: ``Memory.reading`` makes one of its own for a private conversation. ``shared`` holds
     what is loaded once for all memories of a process."""
@@ -77,7 +77,7 @@ class Services:
     # --- writing ---
 
     def desk(self, recipe: Recipe) -> Desk:
-        """What the writers of a recipe work with."""
+        """Return the desk of a recipe's writers."""
         chat = self.writer_chat
 
         def follow_ups(notes: Notes) -> Sequence[tuple[str, str]]:
@@ -110,7 +110,7 @@ class Services:
         return found
 
     def kit(self, recipe: Recipe, learned: Mapping[str, Mapping[str, Any]] | None = None) -> Kit:
-        """What the roles of a recipe are made of."""
+        """Return the kit of which a recipe's roles are made."""
         embedder = self.queries or self.embedder
         return Kit(
             self.store,
@@ -173,7 +173,7 @@ class Services:
         return [SourceChoice(c.name, c.k, tuple(a for a in c.after if a in there), c.about, c.kinds) for c in chosen]
 
     def refiner(self, recipe: Recipe) -> Refiner | None:
-        """What reviews drafts; None when the recipe has no critic, or needs a model and
+        """Return the reviewer of drafts; None when the recipe has no critic, or needs a model and
         there is none."""
         critic = self.registry.make("critics", recipe.critic)(self.kit(recipe)) if recipe.critic else None
         return None if critic is None else Refiner(critic, recipe.drafts, recipe.alpha, store=self.store)

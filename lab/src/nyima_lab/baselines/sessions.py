@@ -49,7 +49,7 @@ class OverallIn:
 
 @dataclass(frozen=True, slots=True)
 class PortraitIn:
-    """What is thought of the user, and a dialogue."""
+    """The portrait of the user so far, and a dialogue."""
 
     portrait: str
     dialogue: str

@@ -140,7 +140,7 @@ def _order(found: Recall, dataset: str, case: Case, question: Question) -> list[
 
 
 async def _default_call(memory: Memory, question: Question) -> Recall:
-    """What a user gets who calls ``recall`` with a question and nothing else."""
+    """Return what ``recall(question)`` gives a user who sets nothing else."""
     as_of = (question.at or memory.clock.now()) - timedelta(microseconds=1) if question.before else None
     return await memory.recall(question.text, as_of=as_of, log=False)
 

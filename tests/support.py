@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from nyima import Assistant
+from nyima import Assistant, BlockingAssistant
 from nyima.sync import Opening
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 
@@ -26,7 +26,7 @@ def answer(reply: str, *, remember: bool = False, facts: dict[str, Any] | None =
 
 def companion(
     db: Path, model: ScriptedModel, *, recipe: str | None = None, clock: FixedClock | None = None, **more: Any
-) -> Opening[Assistant]:
+) -> Opening[Assistant, BlockingAssistant]:
     """An assistant on a file with doubles for everything else."""
     return Assistant.open(
         db,

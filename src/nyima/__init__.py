@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nyima.app.environment import Settings, load_settings
-    from nyima.assistant import Assistant
+    from nyima.assistant import AnswerStream, Assistant, BlockingAssistant
     from nyima.change.cascade import Receipt
     from nyima.domain.changes import Add, Delta, Erase, Retire, Revise, merge
     from nyima.domain.conversation import Origin, Role, Scope, Session, Turn
@@ -50,15 +50,15 @@ if TYPE_CHECKING:
     )
     from nyima.errors import NyimaError
     from nyima.mechanisms.by_hand import Link
-    from nyima.memory import Explanation, Memory, Remembered, Said
-    from nyima.sync import Opening, Synchronous
+    from nyima.memory import BlockingMemory, Explanation, Memory, Remembered, Said
+    from nyima.sync import Opening
 
 __version__ = "0.1.0"
 
 _HOME = {
     "nyima.app.environment": ("Settings", "load_settings"),
-    "nyima.assistant": ("Assistant",),
-    "nyima.sync": ("Opening", "Synchronous"),
+    "nyima.assistant": ("AnswerStream", "Assistant", "BlockingAssistant"),
+    "nyima.sync": ("Opening",),
     "nyima.domain.changes": ("Add", "Delta", "Erase", "Retire", "Revise", "merge"),
     "nyima.domain.conversation": ("Origin", "Role", "Scope", "Session", "Turn"),
     "nyima.domain.evidence": (
@@ -73,14 +73,17 @@ _HOME = {
     "nyima.domain.mechanism": ("Source",),
     "nyima.errors": ("NyimaError",),
     "nyima.mechanisms.by_hand": ("Link",),
-    "nyima.memory": ("Explanation", "Memory", "Remembered", "Said"),
+    "nyima.memory": ("BlockingMemory", "Explanation", "Memory", "Remembered", "Said"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "Add",
     "Answer",
+    "AnswerStream",
     "Assistant",
+    "BlockingAssistant",
+    "BlockingMemory",
     "Budget",
     "Claim",
     "Delta",
@@ -120,7 +123,6 @@ __all__ = [
     "Source",
     "Step",
     "Summary",
-    "Synchronous",
     "Turn",
     "Usage",
     "Visit",

@@ -7,7 +7,7 @@ import contextlib
 import functools
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -26,21 +26,51 @@ from nyima.domain.recipe import Recipe
 from nyima.domain.roles import Reply, ReplyRequest
 from nyima.errors import InputError, NoModel, NotFound
 from nyima.language.intent import is_goodbye
-from nyima.memory import Explanation, Memory, Said
+from nyima.memory import BlockingMemory, Explanation, Memory, Said
 from nyima.prompts.prompt import sections
 from nyima.read.prompting import Known, PromptBuilder, Shot
 from nyima.read.trace import trace_event
-from nyima.sync import Opening
+from nyima.sync import Opening, Twin, blocking, iterating
 from nyima.turn import Exchange, hear, known_of, said_by_user, spoken
 from nyima.write.desk import notes_of
 from nyima.write.jobs import turn_id
 
-__all__ = ["Assistant", "ModelOf"]
+__all__ = ["AnswerStream", "Assistant", "BlockingAnswerStream", "BlockingAssistant", "ModelOf"]
 
 ModelOf: TypeAlias = ChatModel | str | None
 
 _IDLE_SECONDS = 0.8
 _LINES = 8
+
+
+class AnswerStream:
+    """A reply, piece by piece (``async for``); at its end the ``answer``, with what it rests on.
+    Closed before its end, what was shown is kept as a reply that broke off."""
+
+    def __init__(self, pieces: AsyncGenerator[str | Answer, None]) -> None:
+        self._pieces = pieces
+        self._answer: Answer | None = None
+
+    @property
+    def answer(self) -> Answer:
+        """The whole reply. Raises InputError before the last piece was read."""
+        if self._answer is None:
+            raise InputError("the reply has not ended yet: read all pieces of its stream first")
+        return self._answer
+
+    def __aiter__(self) -> AnswerStream:
+        return self
+
+    async def __anext__(self) -> str:
+        async for piece in self._pieces:
+            if not isinstance(piece, Answer):
+                return piece
+            self._answer = piece
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Break the reply off."""
+        await self._pieces.aclose()
 
 
 class Assistant:
@@ -60,7 +90,6 @@ class Assistant:
         self._shared = memory
         self._private = private
         self.memory = memory.reading() if private else memory
-        self.last: Answer | None = None
         self.recipe: Recipe = memory.recipe
         self.tools = dict(tools or {})
         self._shots = tuple(shots)
@@ -82,7 +111,7 @@ class Assistant:
         embedder: Embedder | str | None = None,
         tools: Sequence[Callable[..., Any] | str] | None = None,
         clock: Clock | None = None,
-    ) -> Opening[Assistant]:
+    ) -> Opening[Assistant, BlockingAssistant]:
         """Open a companion on a memory file.
 
         ``model`` is an object, a model's name, a pack's name, or None for what the
@@ -97,7 +126,7 @@ class Assistant:
             chosen = load_tools(parts.settings.tools if tools is None else tools)
             return cls(memory, tools=chosen, shots=read_shots(parts))
 
-        return Opening(start)
+        return Opening(start, BlockingAssistant)
 
     @property
     def private(self) -> bool:
@@ -120,26 +149,26 @@ class Assistant:
 
     async def reply(self, text: str) -> Answer:
         """The reply to a message, with what it rests on."""
-        (answer,) = [piece async for piece in self._talk(text) if isinstance(piece, Answer)]
-        return answer
+        stream = self.stream(text)
+        async for _ in stream:
+            pass
+        return stream.answer
 
-    async def stream(self, text: str) -> AsyncIterator[str]:
-        """The reply piece by piece; afterwards ``last`` is the Answer.
+    def stream(self, text: str) -> AnswerStream:
+        """The reply piece by piece; when it has ended, the ``answer`` of the stream is what
+        ``reply`` returns.
 
         The message is durable before the model is called: when the model fails, the
         error is raised and the message stays.
         """
-        async with contextlib.aclosing(self._talk(text)) as pieces:
-            async for piece in pieces:
-                if not isinstance(piece, Answer):
-                    yield piece
+        return AnswerStream(self._talk(text))
 
     async def _talk(self, text: str) -> AsyncGenerator[str | Answer, None]:
         """The reply piece by piece, and at the end the Answer."""
         if not text.strip():
             raise InputError("an empty message has no answer: write something")
         if self.memory.parts.chat is None:
-            raise NoModel("there is no chat model: set NYIMA_MODEL, or run `nyima models pull qwen2.5-coder-1.5b`")
+            raise NoModel
         await self._quiet()
         session = await self._current()
         before = self._own if self.private else await self.memory.turns(session.id)
@@ -157,13 +186,13 @@ class Assistant:
         finally:
             kept = reply or Reply("".join(shown).strip(), exchange.recall)
             turn = spoken(kept.text, session, self.memory)
-            self.last = await exchange.keep(kept, turn, complete=reply is not None, first=first)
+            answer = await exchange.keep(kept, turn, complete=reply is not None, first=first)
             if self.private:
                 self._own += [said, turn]
         if is_goodbye(text):
             await self.end_session()
         self._later()
-        yield self.last
+        yield answer
 
     async def greet(self) -> AsyncIterator[str]:
         """Open the session: to a stranger with a fixed question, to somebody who is
@@ -380,3 +409,78 @@ class Assistant:
         next start ends it when it fell silent."""
         await self._quiet()
         await self.memory.close()
+
+
+class BlockingAnswerStream:
+    """An AnswerStream for ``for``."""
+
+    def __init__(self, twin: BlockingAssistant, stream: AnswerStream) -> None:
+        self._stream = stream
+        self._pieces = twin.iterate(stream)
+
+    @property
+    def answer(self) -> Answer:
+        """The whole reply. Raises InputError before the last piece was read."""
+        return self._stream.answer
+
+    def __iter__(self) -> Iterator[str]:
+        return self._pieces
+
+
+class BlockingAssistant(Twin[Assistant]):
+    """An Assistant whose methods block (``Assistant.open(…).sync``)."""
+
+    reply = blocking(Assistant.reply)
+    greet = iterating(Assistant.greet)
+    resume = blocking(Assistant.resume)
+    end_session = blocking(Assistant.end_session)
+    recall = blocking(Assistant.recall)
+    forget = blocking(Assistant.forget)
+    log = blocking(Assistant.log)
+    undo = blocking(Assistant.undo)
+    explain = blocking(Assistant.explain)
+    drain = blocking(Assistant.drain)
+
+    @property
+    def memory(self) -> BlockingMemory:
+        """The memory of the conversation, with methods that block."""
+
+        async def there() -> Memory:
+            return self.inner.memory
+
+        return BlockingMemory(there, beside=self)
+
+    @property
+    def private(self) -> bool:
+        """Return whether this conversation reads the memory and never writes it."""
+        return self.inner.private
+
+    @private.setter
+    def private(self, value: bool) -> None:
+        self.inner.private = value
+
+    @property
+    def session(self) -> str:
+        """The id of the running session; empty when there is none."""
+        return self.inner.session
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe of the replies."""
+        return self.inner.recipe
+
+    def stream(self, text: str) -> BlockingAnswerStream:
+        """The reply piece by piece, and at its end the answer (see ``Assistant.stream``)."""
+        return BlockingAnswerStream(self, self.inner.stream(text))
+
+    def refresh(self) -> None:
+        """Read profile and summary again, after they were changed from outside."""
+        self.inner.refresh()
+
+    def use(self, *sources: Source) -> None:
+        """Ask these sources of your own, too (see ``Assistant.use``)."""
+        self.inner.use(*sources)
+
+    def choose(self, recipe: str) -> None:
+        """Use another recipe from the next message on. Raises ConfigError."""
+        self.inner.choose(recipe)

@@ -135,6 +135,12 @@ class ModelGarbled(ModelError):
 class NoModel(ModelError):
     """An operation needs a chat model and none is set."""
 
+    def __init__(
+        self,
+        message: str = "there is no chat model: set NYIMA_MODEL, or run `nyima models pull qwen2.5-coder-1.5b`",
+    ) -> None:
+        super().__init__(message)
+
 
 class BudgetSpent(ModelError):
     """The user's budget of calls or tokens is used up."""

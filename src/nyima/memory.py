@@ -17,7 +17,7 @@ from nyima.app.telemetry import span
 from nyima.change.cascade import Cascade, Forgetting, Receipt
 from nyima.change.undo import UNDONE, LoggedChange, log_of, noted_again, taken_back, withdrawn
 from nyima.domain.changes import Add, Delta, merge
-from nyima.domain.conversation import Origin, Role, Session, Turn, as_utc, clean_text
+from nyima.domain.conversation import Origin, Role, Scope, Session, Turn, as_utc, clean_text
 from nyima.domain.evidence import Budget, Evidence, Query, Recall
 from nyima.domain.mechanism import Registry, Source, When, Writer
 from nyima.domain.ports import ChatModel, Clock, Embedder, Event, RecordFilter
@@ -38,11 +38,11 @@ from nyima.language.words import content_words, fold
 from nyima.mechanisms.by_hand import Hand, Link
 from nyima.mechanisms.conditional import passive_note
 from nyima.read.trace import trace_event
-from nyima.sync import Opening
+from nyima.sync import Opening, Twin, blocking
 from nyima.write.desk import Desk
 from nyima.write.jobs import Ingest, JobProgress, turn_id
 
-__all__ = ["Explanation", "Memory", "Remembered", "Said"]
+__all__ = ["BlockingMemory", "Explanation", "Memory", "Remembered", "Said"]
 
 _FEW = 20
 _SEARCHES = ("hybrid", "words", "vector", "reciprocal", "walk")
@@ -145,7 +145,7 @@ class Memory:
         model: ChatModel | str | None = "none",
         embedder: Embedder | str | None = None,
         clock: Clock | None = None,
-    ) -> Opening[Memory]:
+    ) -> Opening[Memory, BlockingMemory]:
         """Open or create a memory file.
 
         Without a ``model`` no chat model is ever called: turns are kept and found by
@@ -157,7 +157,7 @@ class Memory:
         async def start() -> Memory:
             return cls(parts_for(path, user, recipe, model, embedder, clock))
 
-        return Opening(start)
+        return Opening(start, BlockingMemory)
 
     def reading(self) -> Memory:
         """The same memory for a private conversation: recall, a trace or a call leave nothing
@@ -543,6 +543,49 @@ class Memory:
         for model in {id(m): m for m in (self.parts.chat, self.parts.writer_chat) if m is not None}.values():
             await model.close()
         await self.store.close()
+
+
+class BlockingMemory(Twin[Memory]):
+    """A Memory whose methods block (``Memory.open(…).sync``)."""
+
+    remember = blocking(Memory.remember)
+    end_session = blocking(Memory.end_session)
+    drain = blocking(Memory.drain)
+    catch_up = blocking(Memory.catch_up)
+    recall = blocking(Memory.recall)
+    records = blocking(Memory.records)
+    profile = blocking(Memory.profile)
+    sessions = blocking(Memory.sessions)
+    turns = blocking(Memory.turns)
+    record = blocking(Memory.record)
+    explain = blocking(Memory.explain)
+    revise = blocking(Memory.revise)
+    value = blocking(Memory.value)
+    set_fact = blocking(Memory.set_fact)
+    relate = blocking(Memory.relate)
+    retire = blocking(Memory.retire)
+    merge = blocking(Memory.merge)
+    forget = blocking(Memory.forget)
+    would_forget = blocking(Memory.would_forget)
+    meant = blocking(Memory.meant)
+    log = blocking(Memory.log)
+    undoable = blocking(Memory.undoable)
+    undo = blocking(Memory.undo)
+    redo = blocking(Memory.redo)
+
+    @property
+    def scope(self) -> Scope:
+        """Whose memory it is."""
+        return self.inner.scope
+
+    @property
+    def recipe(self) -> Recipe:
+        """The composition of the memory."""
+        return self.inner.recipe
+
+    def use(self, *sources: Source) -> None:
+        """Look things up in these sources of your own, too (see ``Memory.use``)."""
+        self.inner.use(*sources)
 
 
 def _known_kinds(kinds: Sequence[str]) -> None:

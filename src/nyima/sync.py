@@ -1,19 +1,21 @@
-"""One bridge from synchronous code to the async objects: a loop in a thread.
+"""Blocking twins of the async objects, typed: each runs its object on a loop in a thread.
 
-``Memory.open(…)`` and ``Assistant.open(…)`` give an Opening. Use it with ``async with``,
-or take its ``sync`` for an object with the same methods that block.
+``Memory.open(…)`` and ``Assistant.open(…)`` give an Opening. Use it with ``async with`` or
+``await``, or take its ``sync``: a twin with the same methods, which block.
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
+import functools
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
-__all__ = ["Opening", "Synchronous"]
+__all__ = ["LoopThread", "Opening", "Start", "Twin", "blocking", "iterating"]
 
 
 class _Closes(Protocol):
@@ -21,14 +23,20 @@ class _Closes(Protocol):
 
 
 T = TypeVar("T", bound=_Closes)
+B = TypeVar("B")
+P = ParamSpec("P")
 R = TypeVar("R")
 
+Start: TypeAlias = Callable[[], Awaitable[T]]
+"""Opens the object; it is called on the loop that the object will live on."""
 
-class Opening(Generic[T]):
+
+class Opening(Generic[T, B]):
     """An object that is about to be opened: ``async with``, ``await`` or ``.sync``."""
 
-    def __init__(self, start: Callable[[], Awaitable[T]]) -> None:
+    def __init__(self, start: Start[T], twin: Callable[[Start[T]], B]) -> None:
         self._start = start
+        self._twin = twin
         self._opened: T | None = None
 
     async def __aenter__(self) -> T:
@@ -45,84 +53,79 @@ class Opening(Generic[T]):
         return self._start().__await__()
 
     @property
-    def sync(self) -> Synchronous:
+    def sync(self) -> B:
         """The same object with methods that block; close it, or use it with ``with``."""
-        return Synchronous(self._start)
+        return self._twin(self._start)
 
 
-class Synchronous:
-    """Runs the methods of an async object on a loop of its own, in a thread.
+class LoopThread:
+    """An event loop that runs in a thread."""
 
-    Coroutines block until they are done, async iterators become iterators, everything
-    else is passed on as it is.
-    """
-
-    def __init__(self, start: Callable[[], Awaitable[Any]]) -> None:
+    def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="nyima-loop", daemon=True)
         self._thread.start()
-        self._object: Any = None
-        try:
-            self._object = self._run(_awaited(start()))
-        finally:
-            if self._object is None:
-                self._stop()
 
     @property
-    def inner(self) -> Any:
-        """The async object itself; its coroutines go to ``wait`` or ``wrap``."""
-        return self._object
+    def stopped(self) -> bool:
+        """Return whether the thread has ended."""
+        return self._loop.is_closed()
+
+    def submit(self, work: Coroutine[Any, Any, R]) -> Future[R]:
+        """Begin a coroutine on the loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+        self._loop.close()
+
+
+class Twin(Generic[T]):
+    """Runs an async object (``inner``) on a loop in a thread of its own, or on the loop of the
+    twin that it stands ``beside`` (to close it then does nothing)."""
+
+    def __init__(self, start: Start[T], beside: Twin[Any] | None = None) -> None:
+        self._owns = beside is None
+        self.loop: LoopThread = LoopThread() if beside is None else beside.loop
+        with ExitStack() as undo:
+            if self._owns:
+                undo.callback(self.loop.stop)
+            self.inner: T = self.wait(_awaited(start()))
+            undo.pop_all()
 
     def wait(self, work: Coroutine[Any, Any, R]) -> R:
         """Run a coroutine on the object's loop, and block until it is done."""
-        return self._run(work)
-
-    async def wrap(self, work: Coroutine[Any, Any, R]) -> R:
-        """Run a coroutine on the object's loop, awaited from another one."""
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
-
-    def _run(self, work: Coroutine[Any, Any, R]) -> R:
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = self.loop.submit(work)
         try:
             return future.result()
         finally:
             if not future.done():
                 future.cancel()
 
-    def _stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
-        self._loop.close()
+    async def wrap(self, work: Coroutine[Any, Any, R]) -> R:
+        """Run a coroutine on the object's loop, awaited from another one."""
+        return await asyncio.wrap_future(self.loop.submit(work))
 
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._object, name)
-        if not callable(value):
-            return value
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            result = value(*args, **kwargs)
-            if inspect.iscoroutine(result):
-                return self._run(result)
-            return self._iterate(result) if hasattr(result, "__aiter__") else result
-
-        return call
-
-    def _iterate(self, items: AsyncIterator[Any]) -> Iterator[Any]:
+    def iterate(self, items: AsyncIterator[R]) -> Iterator[R]:
+        """The items of an async iterator, one by one; it is closed when nobody reads on."""
         try:
             while True:
                 try:
-                    yield self._run(_awaited(items.__anext__()))
+                    yield self.wait(_awaited(anext(items)))
                 except StopAsyncIteration:
                     return
         finally:
-            if isinstance(items, AsyncGenerator):
-                self._run(_awaited(items.aclose()))
+            closing = getattr(items, "aclose", None)
+            if closing is not None:
+                self.wait(_awaited(closing()))
 
     def close(self) -> None:
         """Close the object and end the thread."""
-        if not self._loop.is_closed():
-            self._run(self._object.close())
-            self._stop()
+        if self._owns and not self.loop.stopped:
+            self.wait(self.inner.close())
+            self.loop.stop()
 
     def __enter__(self) -> Self:
         return self
@@ -131,6 +134,30 @@ class Synchronous:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def blocking(
+    method: Callable[Concatenate[T, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[Twin[T], P], R]:
+    """Return a twin's method that runs an async method and blocks until it is done."""
+
+    @functools.wraps(method)
+    def call(twin: Twin[T], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return twin.wait(method(twin.inner, *args, **kwargs))
+
+    return call
+
+
+def iterating(
+    method: Callable[Concatenate[T, P], AsyncIterator[R]],
+) -> Callable[Concatenate[Twin[T], P], Iterator[R]]:
+    """Return a twin's method that gives the items of an async iterator, one by one."""
+
+    @functools.wraps(method)
+    def call(twin: Twin[T], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]:
+        return twin.iterate(method(twin.inner, *args, **kwargs))
+
+    return call
 
 
 async def _awaited(work: Awaitable[R]) -> R:

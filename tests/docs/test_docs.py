@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +42,20 @@ def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     names: dict[str, object] = {}
     for block in BLOCK.findall(page.read_text("utf-8")):
         exec(compile(block, str(page), "exec"), names)
+
+
+def test_code_blocks_have_types_and_no_any(tmp_path: Path) -> None:
+    folder = tmp_path / "docs_pages"
+    folder.mkdir()
+    for page in PAGES:
+        name = str(page.relative_to(ROOT).with_suffix("")).replace("/", "_").replace("-", "_")
+        blocks = BLOCK.findall(page.read_text("utf-8"))
+        (folder / f"{name}.py").write_text("\n".join(blocks), "utf-8") if blocks else None
+    command = [sys.executable, "-m", "mypy", "--package", "docs_pages"]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "MYPYPATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)

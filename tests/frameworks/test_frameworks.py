@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from nyima.memory import Memory
-from nyima.sync import Opening, Synchronous
+from nyima.memory import BlockingMemory, Memory
+from nyima.sync import Opening
 from nyima.testing import HashEmbedder
 
 MODULES = ("langgraph", "langchain", "llamaindex", "openai_agents", "pydantic_ai", "anthropic_memory", "open_webui")
 
 
-def opening(db: Path) -> Opening[Memory]:
+def opening(db: Path) -> Opening[Memory, BlockingMemory]:
     return Memory.open(db, user="karen", embedder=HashEmbedder())
 
 
 @pytest.fixture
-def opened(db: Path) -> Iterator[Synchronous]:
+def opened(db: Path) -> Iterator[BlockingMemory]:
     with opening(db).sync as found:
         yield found
 
@@ -93,7 +93,7 @@ def test_langgraph_store(db: Path) -> None:
 
 @pytest.mark.req("serve.frameworks")
 @pytest.mark.filterwarnings("ignore:RunnableWithMessageHistory is deprecated")
-def test_langchain_history(opened: Synchronous) -> None:
+def test_langchain_history(opened: BlockingMemory) -> None:
     pytest.importorskip("langchain_core")
     from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
     from langchain_core.runnables import RunnableLambda

@@ -74,11 +74,11 @@ async def test_a_stranger_is_asked_for_their_name(db: Path) -> None:
 async def test_the_decision_comes_with_the_reply_in_one_call(db: Path) -> None:
     model = script(answer("Paris."), answer("Noted!", remember=True))
     async with companion(db, model, recipe="conditional") as nyima:
-        shown = [piece async for piece in nyima.stream("What is the capital of France?")]
+        stream = nyima.stream("What is the capital of France?")
+        shown = [piece async for piece in stream]
         assert "".join(shown) == "Paris."
-        assert nyima.last is not None
-        assert nyima.last.usage.calls == len(model.requests) == 1
-        assert not nyima.last.notes.remember
+        assert stream.answer.usage.calls == len(model.requests) == 1
+        assert not stream.answer.notes.remember
         assert [j.kind for j in await nyima.memory.store.jobs(nyima.memory.scope, ("queued",))] == []
         noted = await nyima.reply("That list was too long, two points are enough.")
         assert noted.notes.remember
@@ -605,8 +605,7 @@ def test_the_same_object_blocks_with_sync(db: Path) -> None:
     nyima = companion(db, model).sync
     assert str(nyima.reply("I'm Karen, I live in Moab.")) == "Nice to meet you, Karen!"
     assert "".join(nyima.stream("Who am I?")) == "Karen."
-    found = nyima.memory.parts.scope.user
-    assert found == "me"
+    assert nyima.memory.scope.user == "me"
     nyima.close()
     assert model.closed
 

@@ -299,11 +299,11 @@ async def test_refinement_in_a_chat(db: Path, clock: FixedClock) -> None:
             evidence=replace(nyima.recipe.evidence, records=2),
         )
         nyima.memory.parts = replace(nyima.memory.parts, recipe=nyima.recipe)
-        pieces = [piece async for piece in nyima.stream("How do I use the walnuts?")]
+        stream = nyima.stream("How do I use the walnuts?")
+        pieces = [piece async for piece in stream]
         assert pieces == ["Fold walnuts into the batter."], "only the draft that stays is shown"
-        assert nyima.last is not None
-        assert [len(r.replaced) for r in nyima.last.recall.reviews] == [1, 0]
-        assert nyima.last.usage.calls == 2
+        assert [len(r.replaced) for r in stream.answer.recall.reviews] == [1, 0]
+        assert stream.answer.usage.calls == 2
         trace = (await nyima.explain("last")).trace
         assert trace is not None
         assert trace["reviews"][0]["draft"] == "Put hazelnuts in."

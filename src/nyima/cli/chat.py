@@ -73,6 +73,7 @@ class _Talk:
 
     assistant: Assistant
     common: Common
+    last: Answer | None = None
 
     async def interruptible(self, text: str, write: Callable[[str], None]) -> Answer | None:
         """Stream a reply; None where Ctrl-C stopped it. Ctrl-C a second time ends the chat."""
@@ -97,10 +98,11 @@ class _Talk:
 
     async def answer(self, text: str, write: Callable[[str], None]) -> Answer:
         """Stream a reply; the answer."""
-        async for piece in self.assistant.stream(text):
+        stream = self.assistant.stream(text)
+        async for piece in stream:
             write(piece)
-        assert self.assistant.last is not None
-        return self.assistant.last
+        self.last = stream.answer
+        return self.last
 
     async def before(self) -> tuple[int, Usage]:
         """Where the counting of a session starts."""
@@ -256,11 +258,11 @@ def _own_input() -> contextlib.AbstractContextManager[TextIO]:
         return contextlib.nullcontext(sys.stdin)
 
 
-async def _last_trace(assistant: Assistant) -> dict[str, Any]:
+async def _last_trace(talk: _Talk) -> dict[str, Any]:
     """The trace of the last reply; a private one is in no file."""
-    if assistant.last is not None:
-        return dict(trace_event(assistant.last.recall, datetime.now(UTC), assistant.last).body)
-    return dict((await assistant.memory.explain("last")).trace or {})
+    if talk.last is not None:
+        return dict(trace_event(talk.last.recall, datetime.now(UTC), talk.last).body)
+    return dict((await talk.assistant.memory.explain("last")).trace or {})
 
 
 async def _command(talk: _Talk, line: str) -> None:
@@ -271,7 +273,7 @@ async def _command(talk: _Talk, line: str) -> None:
     memory = talk.assistant.memory
     match name:
         case "/why":
-            show_trace(out, await _last_trace(talk.assistant))
+            show_trace(out, await _last_trace(talk))
         case "/recall":
             show_evidence(out, [evidence_to_dict(e) for e in (await memory.recall(rest)).kept])
         case "/profile":
@@ -293,7 +295,7 @@ async def _command(talk: _Talk, line: str) -> None:
             talk.assistant.choose(rest)
             out.print(f"recipe: {talk.assistant.recipe.about}")
         case "/good" | "/bad" | "/correct":
-            out.print(await feedback(talk.assistant, name, rest))
+            out.print(await feedback(talk.assistant, talk.last, name, rest))
         case "/help":
             out.print(_HELP, markup=False)
         case _:

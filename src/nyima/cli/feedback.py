@@ -9,14 +9,15 @@ from nyima.domain.ports import Event
 
 if TYPE_CHECKING:
     from nyima.assistant import Assistant
+    from nyima.domain.evidence import Answer
 
 __all__ = ["feedback"]
 
 
-async def feedback(assistant: Assistant, kind: str, right: str) -> str:
-    """Keep a thumb or a corrected answer for the last reply. The walk learns from it when
+async def feedback(assistant: Assistant, answer: Answer | None, kind: str, right: str) -> str:
+    """Keep a thumb or a corrected answer for the last reply (``answer``). The walk learns from it when
     the setting ``learn`` is on; ``nyima train policy --undo`` takes that back."""
-    answer, memory = assistant.last, assistant.memory
+    memory = assistant.memory
     if answer is None or (kind == "/correct" and not right):
         return "there is no reply yet" if answer is None else "say what it should have been: /correct TEXT"
     if assistant.private:

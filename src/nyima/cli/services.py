@@ -54,14 +54,11 @@ async def fill(
         out.write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", "utf-8")
 
     def show(screen: Console) -> None:
-        for row in rows:
-            value = "" if row["value"] is None else str(row["value"])
-            screen.print(f"{row['field']:24} {value:32} ", markup=False, end="")
-            because = (
-                f"{row['confidence']:.2f}  {row['evidence']['text']}"
-                if row["evidence"]
-                else ("required, not known" if row["required"] else "")
-            )
+        for f in found:
+            value = "" if f.value is None else str(f.value)
+            screen.print(f"{f.field.name:24} {value:32} ", markup=False, end="")
+            missing = "required, not known" if f.field.required else ""
+            because = f"{f.confidence:.2f}  {f.evidence.text}" if f.evidence else missing
             screen.print(because, markup=False, style="dim")
 
     common.show({"form": read.title, "fields": rows}, show)

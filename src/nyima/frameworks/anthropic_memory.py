@@ -11,7 +11,7 @@ from typing import Any
 from anthropic.lib.tools import BetaAsyncAbstractMemoryTool, ToolError
 
 from nyima.frameworks.shelf import Shelf
-from nyima.sync import Synchronous
+from nyima.memory import BlockingMemory
 
 __all__ = ["NyimaMemoryTool"]
 
@@ -23,7 +23,7 @@ class NyimaMemoryTool(BetaAsyncAbstractMemoryTool):
     """The files that Claude keeps, as passages of a memory: they have a history, are found
     by recall, quoted as what an assistant wrote, and erased for good when Claude deletes them."""
 
-    def __init__(self, memory: Synchronous) -> None:
+    def __init__(self, memory: BlockingMemory) -> None:
         """``memory`` is ``Memory.open(…).sync``."""
         super().__init__()
         self._sync = memory

@@ -9,8 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from nyima.domain.conversation import Role
 from nyima.errors import NotFound
-from nyima.memory import Memory, Said
-from nyima.sync import Synchronous
+from nyima.memory import BlockingMemory, Memory, Said
 
 __all__ = ["NyimaHistory"]
 
@@ -22,7 +21,7 @@ class NyimaHistory(BaseChatMessageHistory):
     notes and facts are made of it, in every session it can be recalled. Calls of tools and
     their results are no part of it."""
 
-    def __init__(self, memory: Synchronous, session: str) -> None:
+    def __init__(self, memory: BlockingMemory, session: str) -> None:
         """``memory`` is ``Memory.open(…).sync``."""
         self._sync, self._session = memory, session
 
@@ -53,8 +52,7 @@ class NyimaHistory(BaseChatMessageHistory):
 
     @property
     def _memory(self) -> Memory:
-        found: Memory = self._sync.inner
-        return found
+        return self._sync.inner
 
     async def _read(self) -> list[BaseMessage]:
         made: list[BaseMessage] = []

@@ -22,7 +22,7 @@ from langgraph.store.base import (
 from nyima.domain.records import Passage
 from nyima.errors import InputError
 from nyima.frameworks.shelf import Shelf
-from nyima.memory import Memory
+from nyima.memory import BlockingMemory, Memory
 from nyima.sync import Opening
 
 __all__ = ["NyimaStore"]
@@ -38,7 +38,7 @@ class NyimaStore(BaseStore):
 
     supports_ttl = False
 
-    def __init__(self, memory: Opening[Memory]) -> None:
+    def __init__(self, memory: Opening[Memory, BlockingMemory]) -> None:
         """Over a memory that is about to be opened. Raises StoreError."""
         self._sync = memory.sync
         self._shelf = Shelf(self._sync.inner, "langgraph:")

@@ -10,8 +10,7 @@ from pydantic import Field
 
 from nyima.domain.conversation import Role
 from nyima.domain.evidence import Budget
-from nyima.memory import Memory, Said
-from nyima.sync import Synchronous
+from nyima.memory import BlockingMemory, Said
 
 __all__ = ["NyimaBlock"]
 
@@ -24,7 +23,7 @@ class NyimaBlock(BaseMemoryBlock[str]):
     name: str = "nyima"
     description: str | None = "What is known of the user from earlier conversations."
     priority: int = 1
-    memory: Synchronous = Field(description="Memory.open(…).sync")
+    memory: BlockingMemory = Field(description="Memory.open(…).sync")
     records: int = Field(default=8, description="How many records at most.")
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
@@ -36,13 +35,13 @@ class NyimaBlock(BaseMemoryBlock[str]):
         await self.memory.wrap(self._kept(messages))
 
     async def _recalled(self, query: str) -> str:
-        memory: Memory = self.memory.inner
+        memory = self.memory.inner
         facts = [f"{k.replace('_', ' ')}: {v}" for k, v in (await memory.profile()).as_dict().items()]
         found = (await memory.recall(query, Budget(self.records, 1_000), log=False)).kept if query.strip() else ()
         return "\n".join([*facts, *(f"{e.at:%Y-%m-%d}: {e.text}" for e in found)])
 
     async def _kept(self, messages: list[ChatMessage]) -> None:
-        memory: Memory = self.memory.inner
+        memory = self.memory.inner
         by_session: dict[str, list[Said]] = {}
         for message in messages:
             role = _ROLES.get(message.role.value)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nyima.domain.conversation import Role, Turn
 from nyima.errors import NotFound
-from nyima.memory import Memory, Said
-from nyima.sync import Synchronous
+from nyima.memory import BlockingMemory, Memory, Said
 
 if TYPE_CHECKING:
     from agents.items import TResponseInputItem
@@ -25,7 +24,7 @@ class NyimaSession:
 
     session_settings: SessionSettings | None = None
 
-    def __init__(self, memory: Synchronous, session_id: str) -> None:
+    def __init__(self, memory: BlockingMemory, session_id: str) -> None:
         """``memory`` is ``Memory.open(…).sync``."""
         self._sync, self.session_id = memory, session_id
 
@@ -50,8 +49,7 @@ class NyimaSession:
 
     @property
     def _memory(self) -> Memory:
-        found: Memory = self._sync.inner
-        return found
+        return self._sync.inner
 
     async def _pop(self) -> TResponseInputItem | None:
         turns = await self._memory.turns(self.session_id)

@@ -11,9 +11,8 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.toolsets import AgentToolset, FunctionToolset
 
-from nyima.memory import Memory
+from nyima.memory import BlockingMemory, Memory
 from nyima.program import ProgramReply, ProgramRequest
-from nyima.sync import Synchronous
 
 __all__ = ["NyimaMemory"]
 
@@ -23,7 +22,7 @@ class NyimaMemory(AbstractCapability[Any]):
     """Gives a run what the memory has on its prompt, keeps prompt and reply, and lends the
     tools ``search_memory`` and ``remember``. ``memory`` is ``Memory.open(…).sync``."""
 
-    memory: Synchronous
+    memory: BlockingMemory
     session: str = "pydantic-ai"
     tools: bool = True
 
@@ -67,8 +66,7 @@ class NyimaMemory(AbstractCapability[Any]):
 
     @property
     def _memory(self) -> Memory:
-        found: Memory = self.memory.inner
-        return found
+        return self.memory.inner
 
     async def _system(self, asked: ProgramRequest) -> str:
         return (await ProgramReply.begin(self._memory, asked)).system

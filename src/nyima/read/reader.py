@@ -105,7 +105,7 @@ class ReviewedReader:
 
 def _model(kit: Kit) -> Reader:
     if kit.caller is None:
-        raise NoModel("there is no chat model: set NYIMA_MODEL, or run `nyima models pull qwen2.5-coder-1.5b`")
+        raise NoModel
     return ModelReader(kit.caller)
 
 

@@ -20,7 +20,7 @@ from nyima.errors import InputError
 from nyima.memory import Memory
 from nyima.services.known import Stated, known
 from nyima.services.matching import asked_of, score
-from nyima.services.values import Field, value_for
+from nyima.services.values import Field, FieldValue, value_for
 
 __all__ = ["Field", "Filled", "Form", "fill", "read_form"]
 
@@ -43,7 +43,7 @@ class Filled:
     says so, ``confidence`` lies in 0..1."""
 
     field: Field
-    value: Any = None
+    value: FieldValue = None
     evidence: MemoryRecord | None = None
     confidence: float = 0.0
 
@@ -241,7 +241,7 @@ def _name_of(field: Field, owners: frozenset[str], everything: Sequence[Stated])
     return Filled(field)
 
 
-def _fits(field: Field, value: Any) -> bool:
+def _fits(field: Field, value: FieldValue) -> bool:
     """Whether a value keeps all that the form asks of it."""
     if isinstance(value, str):
         if field.pattern and not re.search(field.pattern, value):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import Any
+from typing import TypeAlias
 
 from nyima.language.english.fields import NO
 from nyima.language.english.mentions import stems
@@ -14,7 +14,10 @@ from nyima.language.moments import Moment, find_moment, read_moment
 from nyima.language.words import fold
 from nyima.services.known import Stated
 
-__all__ = ["Field", "value_for"]
+__all__ = ["Field", "FieldValue", "value_for"]
+
+FieldValue: TypeAlias = str | int | float | bool | None
+"""What a form takes: None where nothing is known."""
 
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _PHONE = re.compile(r"\+?\d[\d ()/-]{5,}\d")
@@ -32,7 +35,7 @@ class Field:
     type: str = "string"
     format: str = ""
     pattern: str = ""
-    options: tuple[Any, ...] = ()
+    options: tuple[FieldValue, ...] = ()
     least: float | None = None
     most: float | None = None
     longest: int | None = None
@@ -44,7 +47,7 @@ class Field:
         return " ".join((self.name.replace("_", " ").replace(".", " "), self.title, self.about))
 
 
-def value_for(field: Field, item: Stated, at: datetime, zone: tzinfo) -> Any:
+def value_for(field: Field, item: Stated, at: datetime, zone: tzinfo) -> FieldValue:
     """The value for a field, of its type."""
     tail = re.sub(r"^(?:user's|my) ", "", item.tail)
     if field.options:
@@ -70,7 +73,7 @@ def value_for(field: Field, item: Stated, at: datetime, zone: tzinfo) -> Any:
     return None if read_moment(tail) is not None or len(tail) > 200 else tail
 
 
-def _option(field: Field, item: Stated, tail: str) -> Any:
+def _option(field: Field, item: Stated, tail: str) -> FieldValue:
     for text in (tail, item.note):
         there = stems(text)
         exact = [o for o in field.options if fold(str(o)) == fold(text)]

@@ -75,20 +75,19 @@ async def _talk(who: Principal, nyima: Assistant, given: ChatIn, queue: asyncio.
     """The reply, to its end whoever still listens."""
     with who.served.memories.talking(who.scope):
         try:
-            async for piece in nyima.stream(given.text):
+            stream = nyima.stream(given.text)
+            async for piece in stream:
                 queue.put_nowait(rendered({"delta": piece}))
-            queue.put_nowait(rendered(await _done(nyima, given)))
-            if nyima.last is not None:
-                who.limits.spend(who.key, nyima.last.usage.prompt + nyima.last.usage.completion)
+            answer = stream.answer
+            queue.put_nowait(rendered(await _done(nyima, answer, given)))
+            who.limits.spend(who.key, answer.usage.prompt + answer.usage.completion)
         except NyimaError as error:
             queue.put_nowait(rendered({"error": str(error)}))
         finally:
             queue.put_nowait(None)
 
 
-async def _done(nyima: Assistant, given: ChatIn) -> dict[str, Any]:
-    answer = nyima.last
-    assert answer is not None
+async def _done(nyima: Assistant, answer: Answer, given: ChatIn) -> dict[str, Any]:
     shown = set(answer.recall.shown)
     used = [evidence_to_dict(e) for e in answer.recall.kept if e.record.id in shown]
     said, noted = await _noted(nyima, answer) if not given.private else ("", [])

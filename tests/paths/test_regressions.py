@@ -245,7 +245,7 @@ def test_breaking_off_a_synchronous_stream_keeps_the_beginning(db: Path) -> None
     nyima = companion(db, ScriptedModel({"chat": [answer("one two three four five six seven")]})).sync
     for _ in nyima.stream("count"):
         break
-    texts = [t.text for t in nyima._run(nyima.memory.turns())]
+    texts = [t.text for t in nyima.memory.turns()]
     nyima.close()
     assert texts[0] == "count"
     assert "one two three".startswith(texts[1][:7])

@@ -12,7 +12,7 @@ from nyima.domain.evidence import Budget, Evidence
 from nyima.domain.ports import Hit
 from nyima.domain.recipe import Weights
 from nyima.domain.records import Interval
-from nyima.language.periods import period_of
+from nyima.language.times.moment import asked_period
 from nyima.language.words import tokens
 from nyima.read.ranking import coverage, deduplicate, fuse, reciprocal, select, spread
 from nyima.testing.contract import T0, note
@@ -113,17 +113,17 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
     ],
 )
 def test_time_expressions(text: str, since: str, until: str) -> None:
-    found = period_of(text, NOW)
+    found = asked_period(text, NOW, UTC)
     assert found is not None
     assert (found.since.date().isoformat(), found.until and found.until.date().isoformat()) == (since, until)
 
 
 @pytest.mark.parametrize("text", ["my cat", "I may go", "the march of time", "99 99 9999", "in 0000", "on 31 February"])
 def test_no_time_expression_is_no_filter(text: str) -> None:
-    assert period_of(text, NOW) is None
+    assert asked_period(text, NOW, UTC) is None
 
 
 @given(st.text(max_size=300), st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)))
 def test_any_text_has_a_period_or_none(text: str, at: datetime) -> None:
-    found = period_of(text + " last week in May 3 years ago", at.replace(tzinfo=UTC))
+    found = asked_period(text + " last week in May 3 years ago", at.replace(tzinfo=UTC), UTC)
     assert found is None or found.until is None or found.since < found.until

@@ -151,6 +151,7 @@ class Services:
             select(kit, recipe.floor, 0.0 if k else recipe.share, limits),
             kit.vectors,
             recipe.rounds,
+            self.zone,
         )
 
     def _retriever(self, kit: Kit, spec: SourceSpec) -> Retriever:

@@ -14,7 +14,7 @@ from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query
 from nyima.domain.ports import RecordFilter, Store
 from nyima.domain.records import ME, Entity, Episode, MemoryRecord, Note, ProfileFact, Relation, Summary
-from nyima.language.moments import read_moment
+from nyima.language.times.moment import read_moment
 from nyima.language.words import fold, words
 
 __all__ = ["base_id", "labelled", "mentions", "says_the_same", "values_of"]

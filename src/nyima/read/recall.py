@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Budget, Evidence, Query, Recall, Selection, Step
@@ -13,7 +14,7 @@ from nyima.domain.mechanism import Mechanism
 from nyima.domain.ports import Store
 from nyima.domain.roles import Judge, Planner, Retriever, Selector
 from nyima.errors import ModelError, SourceFailed
-from nyima.language.periods import period_of
+from nyima.language.times.moment import asked_period
 from nyima.read.embedding import QueryEmbedder
 from nyima.read.labels import labelled
 from nyima.read.ranking import deduplicate, select
@@ -43,7 +44,8 @@ class BudgetSelector:
 
 @dataclass(frozen=True, slots=True)
 class Recaller:
-    """Runs a query through the roles. ``rounds`` is the most further searches."""
+    """Runs a query through the roles. ``rounds`` is the most further searches; ``zone`` is the
+    user's, for "yesterday"."""
 
     store: Store
     planner: Planner
@@ -52,13 +54,14 @@ class Recaller:
     selector: Selector
     vectors: QueryEmbedder
     rounds: int = 0
+    zone: tzinfo = UTC
 
     async def recall(self, scope: Scope, query: Query, budget: Budget) -> Recall:
         """What was found and kept, with the trace. A store that fails raises; an
         embedder that fails leaves the search by words, and the trace says so."""
         started = time.perf_counter()
         if query.period is None:
-            query = replace(query, period=period_of(query.text, query.at))
+            query = replace(query, period=asked_period(query.text, query.at, self.zone))
         planned = await self.planner.plan(scope, query)
         plan, planning = planned.steps, (time.perf_counter() - started) * 1_000
         rounds, keywords, prompts = 0, query.keywords, [planned.prompt] if planned.prompt else []

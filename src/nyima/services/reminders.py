@@ -11,8 +11,8 @@ from nyima.domain.records import MemoryRecord
 from nyima.errors import ConfigError, InputError
 from nyima.language.english.fields import HAPPENED, WEEKLY
 from nyima.language.english.mentions import stems
-from nyima.language.moments import Moment, read_moment, yearly_of
-from nyima.language.periods import DAYS
+from nyima.language.times.moment import Moment, read_moment, yearly_of
+from nyima.language.times.vocabulary import DAYS
 from nyima.memory import Memory
 from nyima.services.known import Stated, known
 

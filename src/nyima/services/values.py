@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from nyima.language.english.fields import NO
 from nyima.language.english.mentions import stems
-from nyima.language.moments import Moment, find_moment, read_moment
+from nyima.language.times.moment import Moment, find_moment, read_moment
 from nyima.language.words import fold
 from nyima.services.known import Stated
 

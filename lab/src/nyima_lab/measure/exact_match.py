@@ -16,7 +16,7 @@ from nyima.domain.conversation import Role
 from nyima.domain.ports import ChatModel, Embedder
 from nyima.domain.records import Relation
 from nyima.errors import InputError
-from nyima.language.moments import read_moment
+from nyima.language.times.moment import read_moment
 from nyima.language.words import fold
 from nyima.mechanisms.by_hand import Link
 from nyima.memory import Memory, Said

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from nyima.domain.records import ME, Entity, Relation
 from nyima.language.english.mentions import stems
-from nyima.language.moments import read_moment
 from nyima.language.relations import LABELS
+from nyima.language.times.moment import read_moment
 from nyima.language.words import fold
 
 __all__ = ["OVER", "called", "ended_thing", "measure", "once_only", "overlap", "shared_matter", "standard_note"]

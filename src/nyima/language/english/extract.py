@@ -26,8 +26,8 @@ from nyima.language.english.phrases import (
     worth_a_note,
 )
 from nyima.language.english.statement import Statement
-from nyima.language.moments import find_moment
 from nyima.language.relations import label_of, single
+from nyima.language.times.moment import find_moment
 
 __all__ = ["statements"]
 

@@ -6,8 +6,8 @@ import re
 
 from nyima.language.english.clauses import base_form
 from nyima.language.intent import first_person
-from nyima.language.moments import Moment
 from nyima.language.relations import label_of
+from nyima.language.times.moment import Moment, without_times
 from nyima.language.words import content_words, words
 
 __all__ = [
@@ -145,32 +145,8 @@ def value_of(text: str) -> str:
 
 
 def without_moment(text: str, moment: Moment | None) -> str:
-    """The text without its time expressions and the prepositions before them."""
-    if moment is None:
-        return text
-    out = re.sub(
-        r"\b(?:on|at|from|to|until|till|by|for|in|the|this|next|last)?\s*(?:\d{1,2}[:.h]\d\d(?:\s?[ap]\.?m\.?)?|\d{1,2}\s?[ap]\.?m\b\.?)",
-        " ",
-        text,
-        flags=re.IGNORECASE,
-    )
-    months = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*"
-    days = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    for pattern in (
-        r"\b(?:on |from |to |until |till |by )?(?:the )?\d{4}-\d\d-\d\d\b",
-        rf"\b(?:on |from |to |until |till |by |the )*\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {months}\b(?:,? \d{{4}})?",
-        rf"\b(?:on |from |to |until |till |by )?{months} \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?",
-        rf"\b(?:on |this |next |last |coming |by )*{days}\b(?: (?:morning|afternoon|evening|night))?",
-        r"\bin (?:the )?(?:morning|afternoon|evening)\b|\bat (?:noon|midday|midnight|night)\b",
-        r"\b(?:the day after tomorrow|tomorrow|today|tonight|yesterday)\b(?: (?:morning|afternoon|evening|night))?",
-        r"\b(?:this|next|last|coming) (?:week|weekend|month|year|morning|afternoon|evening)\b",
-        r"\bin (?:\w+|a couple of|a few) (?:day|week|month|year)s?\b|\b\w+ (?:day|week|month|year)s? (?:ago|from now)\b",
-        rf"\b(?:in|during|since|until|by|from) {months}\b(?: \d{{4}})?|\b(?:in|since) (?:19|20)\d\d\b",
-        r"\b(?:at|from|until) \d{1,2}(?: o'?clock)?(?=\s|$|[,.])",
-    ):
-        out = re.sub(pattern, " ", out, flags=re.IGNORECASE)
-    out = re.sub(r"\s+", " ", out).strip(" ,")
-    return re.sub(r"(?:^|\s)(?:on|at|from|to|until|till|by|in|the)$", "", out).strip(" ,")
+    """The text without its phrases of time, where it has a moment."""
+    return text if moment is None else without_times(text)
 
 
 def worth_a_note(text: str) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nyima.language.moments import Moment
 from nyima.language.relations import label_of, single
+from nyima.language.times.moment import Moment
 
 __all__ = ["Statement", "from_fact"]
 

@@ -29,8 +29,8 @@ from nyima.language.english.comparing import (
 )
 from nyima.language.english.mentions import another_person, canonical_mention, stems
 from nyima.language.english.statement import Statement
-from nyima.language.moments import Moment, read_moment
 from nyima.language.relations import LABELS, label_of, single
+from nyima.language.times.moment import Moment, read_moment
 from nyima.language.words import fold
 from nyima.mechanisms.graph.entities import Nodes, relation_id
 from nyima.mechanisms.graph.partitions import Partitions

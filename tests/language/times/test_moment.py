@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nyima.language.moments import find_moment, read_moment, yearly_of
+from nyima.language.times.moment import find_moment, read_moment, yearly_of
 
 AT = datetime(2026, 5, 10, 9, tzinfo=UTC)  # a Sunday
 LISBON = ZoneInfo("Europe/Lisbon")

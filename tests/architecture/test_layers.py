@@ -206,9 +206,11 @@ def test_broad_excepts_and_the_environment_stay_where_they_are(path: Path, trees
     assert broad <= BROAD.get(str(path.relative_to(SOURCE)), 0)
 
 
-def test_few_core_dependencies() -> None:
+def test_core_dependencies_are_light_and_each_has_its_reason() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert len(project["dependencies"]) <= 8
+    reasons = "".join(path.read_text("utf-8") for path in (ROOT / "docs" / "decisions").glob("*.md"))
+    for dependency in project["dependencies"]:
+        assert re.split(r"[<>=\[]", dependency)[0] in reasons, dependency
     assert not [d for d in project["dependencies"] if d.startswith(("torch", "onnxruntime", "mcp"))]
 
 

@@ -238,18 +238,18 @@ async def test_feedback_in_the_chat_teaches_only_when_it_may(
 ) -> None:
     model = ScriptedModel({"chat": [answer("In Sintra.")]})
     async with companion(db, model, clock=clock) as nyima:
-        assert "no reply yet" in await feedback(nyima, "/good", "")
+        assert "no reply yet" in await feedback(nyima, None, "/good", "")
         await nyima.memory.relate(Link("user's office", "located_in", "Sintra", "The user's office is in Sintra."))
-        await nyima.reply("Where is the user's office in Sintra?")
-        assert "off" in await feedback(nyima, "/good", "")
+        said = await nyima.reply("Where is the user's office in Sintra?")
+        assert "off" in await feedback(nyima, said, "/good", "")
         assert await versions(nyima.memory) == []
         assert (await nyima.memory.store.events(nyima.memory.scope, "feedback"))[0].body["kind"] == "good"
     config = tmp_path / "config.toml"
     config.write_text("learn = true\n")
     monkeypatch.setenv("NYIMA_CONFIG", str(config))
     async with companion(db, model, clock=clock) as nyima:
-        await nyima.reply("Where is the user's office in Sintra?")
-        assert "policy version 1" in await feedback(nyima, "/bad", "")
-        assert "policy version 2" in await feedback(nyima, "/correct", "It is in Sintra")
+        said = await nyima.reply("Where is the user's office in Sintra?")
+        assert "policy version 1" in await feedback(nyima, said, "/bad", "")
+        assert "policy version 2" in await feedback(nyima, said, "/correct", "It is in Sintra")
         nyima.private = True
-        assert "nothing" in await feedback(nyima, "/good", "")
+        assert "nothing" in await feedback(nyima, said, "/good", "")

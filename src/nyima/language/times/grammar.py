@@ -65,7 +65,7 @@ _TO = frozenset("to until till through and - – —".split())
 _ROUND = frozenset("about around roughly approximately circa ish nearly almost maybe like".split())
 
 T = TypeVar("T")
-Found: TypeAlias = tuple[T, int] | None
+Parsed: TypeAlias = tuple[T, int] | None
 """What was read, and the number of the token after it."""
 
 
@@ -150,7 +150,7 @@ class _Reader:
 
     # --- spans ---
 
-    def span(self, i: int) -> Found[TimeSpan]:
+    def span(self, i: int) -> Parsed[TimeSpan]:
         """A phrase with what goes before it: "since", "from … to …", "before …"."""
         word = self.word(i)
         if word == "prior" and self.word(i + 1) == "to" and (inner := self.point(i + 2)):
@@ -173,7 +173,7 @@ class _Reader:
             return joined
         return first
 
-    def _range(self, i: int) -> Found[TimeSpan]:
+    def _range(self, i: int) -> Parsed[TimeSpan]:
         """ "Monday to Thursday", "March and May 2023", "9 to 5 on Friday"."""
         first = self._half_range(i) or self.point(i)
         if first is None:
@@ -183,7 +183,7 @@ class _Reader:
             return replace(first[0], bound=Bound.SINCE), first[1]
         return joined or first
 
-    def _half_range(self, i: int) -> Found[TimeSpan]:
+    def _half_range(self, i: int) -> Parsed[TimeSpan]:
         """The first of two, which the second completes: "from 3 to 9 June", "between March and May 2023"."""
         if self.kind(i) in {"number", "ordinal"} and self.word(i + 1) in _TO:
             second = self.point(self.skip(i + 2, "the"))
@@ -199,7 +199,7 @@ class _Reader:
             return _whole(days), i + 1
         return None
 
-    def _joined(self, first: tuple[TimeSpan, int]) -> Found[TimeSpan]:
+    def _joined(self, first: tuple[TimeSpan, int]) -> Parsed[TimeSpan]:
         span, after = first
         if self.word(after) not in _TO:
             return None
@@ -232,14 +232,14 @@ class _Reader:
         dated = span.dated or second[0].dated
         return TimeSpan(start, end, clock=span.clock or second[0].clock, dated=dated), second[1]
 
-    def _month_after(self, i: int) -> Found[TimeSpan]:
+    def _month_after(self, i: int) -> Parsed[TimeSpan]:
         if self.word(i) in MONTHS:
             return _whole(self._month_near(MONTHS[self.word(i)])), i + 1
         return None
 
     # --- points ---
 
-    def point(self, i: int) -> Found[TimeSpan]:
+    def point(self, i: int) -> Parsed[TimeSpan]:
         """A day, days or a time of day, in one phrase."""
         start = i
         i = self.skip(i, "on", "at", "in", "over", "around", "about", "for", "during", "towards", "of", *_ROUND)
@@ -270,7 +270,7 @@ class _Reader:
                 return self._second_hour(found, more[0], more[1])
         return _whole(found), after
 
-    def _second_hour(self, day: Days, hours: Hours, after: int) -> Found[TimeSpan]:
+    def _second_hour(self, day: Days, hours: Hours, after: int) -> Parsed[TimeSpan]:
         """A day with its time, and with the end of that: "Thursday 9am to 5pm"."""
         start = self._timed(day, hours)
         if self.word(after) in _TO and (end := self.hours(after + 1, led="to")) is not None:
@@ -291,7 +291,7 @@ class _Reader:
             start, end = start + timedelta(days=1), end + timedelta(days=1)
         return TimeSpan(start, end, clock=True, dated=False)
 
-    def _hours_away(self, i: int) -> Found[TimeSpan]:
+    def _hours_away(self, i: int) -> Parsed[TimeSpan]:
         """ "two hours ago", "half an hour ago", "in 20 minutes": time that passes, whatever the clocks do."""
         led_in = self.word(i - 1) == "in"
         count = self.count(i)
@@ -319,7 +319,7 @@ class _Reader:
     def _passed(self, length: timedelta) -> datetime:
         return (self.now.astimezone(UTC) + length).astimezone(self.zone).replace(tzinfo=None, second=0, microsecond=0)
 
-    def _rolling(self, i: int) -> Found[TimeSpan]:
+    def _rolling(self, i: int) -> Parsed[TimeSpan]:
         """ "the last three days", "the next two weeks", "the past month": from or until now."""
         j = self.skip(i, "the", "these", "within")
         step = {"last": -1, "past": -1, "next": 1, "coming": 1}.get(self.word(j), 0)
@@ -348,7 +348,7 @@ class _Reader:
 
     # --- numbers ---
 
-    def count(self, i: int) -> Found[float]:
+    def count(self, i: int) -> Parsed[float]:
         """ "three", "a", "a couple of", "two and a half", "half"."""
         i = self.skip(i, *_ROUND)
         word = self.word(i)
@@ -368,7 +368,7 @@ class _Reader:
             return amount + 0.5, i + 3
         return amount, i
 
-    def whole(self, i: int) -> Found[int]:
+    def whole(self, i: int) -> Parsed[int]:
         """A whole number in digits or words, below a hundred in words."""
         if self.kind(i) != "number":
             return None
@@ -379,7 +379,7 @@ class _Reader:
                 return number + one, i + 2
         return number, i + 1
 
-    def ordinal(self, i: int) -> Found[int]:
+    def ordinal(self, i: int) -> Parsed[int]:
         """ "3rd", "third", "twenty first"."""
         if self.kind(i) == "ordinal":
             return self.number(i), i + 1
@@ -388,7 +388,7 @@ class _Reader:
             return (self.number(i) + one, i + 2) if 0 < one < 10 and not self.word(i + 1)[:1].isdecimal() else None
         return None
 
-    def year(self, i: int) -> Found[int]:
+    def year(self, i: int) -> Parsed[int]:
         """ "2019", "nineteen eighty four", "twenty nineteen"."""
         if self.kind(i) != "number":
             return None
@@ -405,7 +405,7 @@ class _Reader:
 
     # --- times of day ---
 
-    def hours(self, i: int, led: str = "") -> Found[Hours]:
+    def hours(self, i: int, led: str = "") -> Parsed[Hours]:
         """A time of day. ``led`` is the word before it: "at 5" is one, "5" alone is not."""
         i = self.skip(i, *_ROUND)
         exact = self._exact_hours(i, led)
@@ -424,7 +424,7 @@ class _Reader:
                 return replace(hours, start=later, end=later + hours.end - hours.start)
         return hours
 
-    def _exact_hours(self, i: int, led: str) -> Found[Hours]:
+    def _exact_hours(self, i: int, led: str) -> Parsed[Hours]:
         kind = self.kind(i)
         if self.word(i) in {"noon", "midday"}:
             return Hours(720, 720, half=True), i + 1
@@ -470,7 +470,7 @@ class _Reader:
             return self.word(i), self.skip(i + 3, ".")
         return "", i
 
-    def _spoken(self, i: int) -> Found[Hours]:
+    def _spoken(self, i: int) -> Parsed[Hours]:
         """ "half past six", "quarter to nine", "ten past four", "half six"."""
         j = self.skip(i, "a")
         if self.word(j) == "half":
@@ -495,7 +495,7 @@ class _Reader:
         start = start % 720 + (720 if half == "p" else 0) if half else start
         return Hours(start, start, half=bool(half)), after
 
-    def _part(self, i: int, *, after_clock: bool = False) -> Found[Hours]:
+    def _part(self, i: int, *, after_clock: bool = False) -> Parsed[Hours]:
         """A part of a day: "evening", "early morning", and of today: "this morning", "tonight" (read as days)."""
         j = self.skip(i, "in", "at", "the") if after_clock else i
         early = self.word(j) in {"early", "late", "mid"}
@@ -527,12 +527,12 @@ class _Reader:
 
     # --- days ---
 
-    def days(self, i: int) -> Found[Days]:
+    def days(self, i: int) -> Parsed[Days]:
         """A day or days, however they are named."""
         i = self.skip(i, "on")
         return self.day_beside(i) or self._plain_days(i)
 
-    def _plain_days(self, i: int) -> Found[Days]:
+    def _plain_days(self, i: int) -> Parsed[Days]:
         """A day or days that are not counted from others, so that no phrase nests in itself."""
         for rule in _DAY_RULES:
             found = rule(self, i)
@@ -540,13 +540,13 @@ class _Reader:
                 return found
         return None
 
-    def date_in_figures(self, i: int) -> Found[Days]:
+    def date_in_figures(self, i: int) -> Parsed[Days]:
         token = self.tokens[i] if i < len(self.tokens) else None
         if token is None or token.kind not in {"date", "month"} or token.day is None:
             return None
         return (_one(token.day) if token.kind == "date" else month_of(token.day)), i + 1
 
-    def named_day(self, i: int) -> Found[Days]:
+    def named_day(self, i: int) -> Parsed[Days]:
         token, word = (self.tokens[i], self.word(i)) if i < len(self.tokens) else (None, "")
         if token is None or (token.capital and self.word(i - 1) not in {"on", "since", "until", "for", "from"}):
             return None
@@ -554,7 +554,7 @@ class _Reader:
             return _one(self.today + timedelta(days=_TODAY[word])), i + 1
         return None
 
-    def day_beside(self, i: int) -> Found[Days]:
+    def day_beside(self, i: int) -> Parsed[Days]:
         """ "the day before yesterday", "two days after Christmas", "a week from Tuesday", "the Monday before"."""
         j = self.skip(i, "the")
         count = self.count(j)
@@ -584,7 +584,7 @@ class _Reader:
                 return _one(base[0].first - away), base[1]
         return None
 
-    def days_away(self, i: int) -> Found[Days]:
+    def days_away(self, i: int) -> Parsed[Days]:
         """ "three days ago", "a fortnight ago", "in two weeks' time", "three Sundays ago"."""
         led_in = self.word(i - 1) == "in" or self.word(i) == "in"
         j = i + 1 if self.word(i) == "in" else i
@@ -621,7 +621,7 @@ class _Reader:
             return replace(days, about=0 if unit in {"day", "week"} else days.about), self.skip(beyond, "time")
         return None
 
-    def weekday_named(self, i: int) -> Found[Days]:
+    def weekday_named(self, i: int) -> Parsed[Days]:
         """ "Friday", "last Friday", "next Tuesday", "Thursday week", "Tuesday past", "Monday last week"."""
         j = self.skip(i, "the")
         step, led = _STEPS.get(self.word(j)), j
@@ -680,7 +680,7 @@ class _Reader:
             self.word(j + 1) in {"last", "this", "next", "of"} and self.word(j + 2) == "week"
         )
 
-    def _week_then_day(self, i: int) -> Found[Days]:
+    def _week_then_day(self, i: int) -> Parsed[Days]:
         """ "last week Tuesday", "next week on Friday"."""
         j = self.skip(i, "the")
         step = _STEPS.get(self.word(j))
@@ -708,7 +708,7 @@ class _Reader:
         this = week_of(self.today).first + timedelta(days=weekday)
         return this + timedelta(weeks=1) if this < self.today and not self.back else this
 
-    def _part_of_today(self, i: int) -> Found[TimeSpan]:
+    def _part_of_today(self, i: int) -> Parsed[TimeSpan]:
         """ "this morning", "last night", "tonight", with a time of day after it ("tonight at 8")."""
         if self.word(i) in {"tonight", "tonite"}:
             part, day, after = "night", self.today, i + 1
@@ -726,7 +726,7 @@ class _Reader:
             return self._timed(_one(day), self._in_part(exact[0], hours)), exact[1]
         return self._timed(_one(day), hours), after
 
-    def nth_weekday(self, i: int) -> Found[Days]:
+    def nth_weekday(self, i: int) -> Parsed[Days]:
         """ "the first Monday of March", "the last Friday of the month"."""
         j = self.skip(i, "the")
         number = (-1, j + 1) if self.word(j) == "last" else self.ordinal(j)
@@ -744,7 +744,7 @@ class _Reader:
         at = number[0] if number[0] < 0 else number[0] - 1
         return (_one(days[at]), month[1]) if at < len(days) else None
 
-    def _a_month(self, i: int) -> Found[Days]:
+    def _a_month(self, i: int) -> Parsed[Days]:
         """ "March", "March 2024", "the month", "last month", "next month"."""
         j = self.skip(i, "the", "this") if self.word(i) == "the" else i
         if self.word(j) == "month":
@@ -771,7 +771,7 @@ class _Reader:
             year = self.today.year - (number >= now) if step < 0 else self.today.year + (number <= now)
         return month_of(date(year, number, 1))
 
-    def day_of_month(self, i: int) -> Found[Days]:
+    def day_of_month(self, i: int) -> Parsed[Days]:
         """ "3 March", "March 3rd, 2024", "the 3rd of next month", "next month's 3rd"."""
         j = self.skip(i, "the")
         if DAYS.get(self.word(j)) is not None and self.kind(self.skip(j + 1, ",", "the")) in {"number", "ordinal"}:
@@ -799,7 +799,7 @@ class _Reader:
                 return self._dated(day[0], (month_of(self.today, _STEPS[self.word(j)]), day[1]), fixed=True)
         return None
 
-    def _dated(self, day: int, month: tuple[Days, int], *, fixed: bool) -> Found[Days]:
+    def _dated(self, day: int, month: tuple[Days, int], *, fixed: bool) -> Parsed[Days]:
         """A day of a month; without a year the nearest one on the side that the tense shows."""
         days = month[0]
         if fixed:
@@ -814,7 +814,7 @@ class _Reader:
         back = self.back and (ahead - self.today) * 3 >= self.today - behind
         return _one(behind if back else ahead), month[1]
 
-    def ordinal_alone(self, i: int) -> Found[Days]:
+    def ordinal_alone(self, i: int) -> Parsed[Days]:
         """ "the 3rd": of this month or the nearest one that has it."""
         if self.word(i) != "the":
             return None
@@ -837,7 +837,7 @@ class _Reader:
                 return _one(found), number[1]
         return None
 
-    def week_or_month(self, i: int) -> Found[Days]:
+    def week_or_month(self, i: int) -> Parsed[Days]:
         """ "last week", "next weekend", "this month", "the year before last", "the week after next"."""
         j = self.skip(i, "the")
         step = _STEPS.get(self.word(j))
@@ -877,7 +877,7 @@ class _Reader:
             saturday -= timedelta(weeks=1)  # "what did we do this weekend?", asked on a Monday
         return Days(saturday, saturday + timedelta(days=2))
 
-    def season(self, i: int) -> Found[Days]:
+    def season(self, i: int) -> Parsed[Days]:
         """ "last summer", "this winter", "in the spring", "summer 2023"."""
         j = self.skip(i, "the")
         step = _STEPS.get(self.word(j))
@@ -913,7 +913,7 @@ class _Reader:
             return coming[0]
         return current[0] if current else over[-1] if self.back else coming[0]
 
-    def part_of(self, i: int) -> Found[Days]:
+    def part_of(self, i: int) -> Parsed[Days]:
         """ "early May", "mid-June", "the first week of March", "the end of next month", "the start of 2024"."""
         j = self.skip(i, "the", "very")
         which, after = self.word(j), j + 1
@@ -934,7 +934,7 @@ class _Reader:
             return None
         return _third(whole[0], 0 if which in _STARTS else 1 if which in _MIDDLES else 2), whole[1]
 
-    def _piece_of(self, number: int, unit: str, i: int) -> Found[Days]:
+    def _piece_of(self, number: int, unit: str, i: int) -> Parsed[Days]:
         k = self.skip(i, "of", "in", "days")
         month = self._a_month(k) if k > i else None
         if month is None:
@@ -954,14 +954,14 @@ class _Reader:
         first = days.first + timedelta(weeks=number - 1)
         return Days(first, first + timedelta(weeks=1)), month[1]
 
-    def _this_unit(self, i: int) -> Found[Days]:
+    def _this_unit(self, i: int) -> Parsed[Days]:
         """ "the week", "the month", "the year" after "the end of"; "the day" is an idiom."""
         j = self.skip(i, "the", "this")
         if j > i and self.word(j) in {"week", "month", "year"}:
             return self._stepped(self.word(j), 0), j + 1
         return None
 
-    def month_alone(self, i: int) -> Found[Days]:
+    def month_alone(self, i: int) -> Parsed[Days]:
         """ "in March", "March 2024", "last April": a name alone may be a person's, or another word."""
         step = _STEPS.get(self.word(i))
         name = i + 1 if step is not None else i
@@ -980,7 +980,7 @@ class _Reader:
             return None
         return month if self.ends(month[1]) or before in {"in", "since", "during"} else None
 
-    def year_alone(self, i: int, *, free: bool = False) -> Found[Days]:
+    def year_alone(self, i: int, *, free: bool = False) -> Parsed[Days]:
         """ "in 2019", "nineteen eighty four" after such a word."""
         year = self.year(i)
         if year is None or not (free or self.word(i - 1) in _BEFORE_YEAR):
@@ -992,7 +992,7 @@ class _Reader:
             return None
         return year_of(year[0]), year[1]
 
-    def decade(self, i: int) -> Found[Days]:
+    def decade(self, i: int) -> Parsed[Days]:
         """ "the nineties", "the 1980s", "the early 2000s"."""
         j = self.skip(i, "the")
         if self.kind(j) == "decade" and (j > i or self.word(i - 1) in {"in", "since", "during"}):
@@ -1006,7 +1006,7 @@ class _Reader:
             return year_of(words[self.word(j)], 10), j + 1
         return None
 
-    def quarter(self, i: int) -> Found[Days]:
+    def quarter(self, i: int) -> Parsed[Days]:
         """ "Q1 2025", "the first quarter of 2025", "H2"."""
         j = self.skip(i, "the")
         length, number, after = 3, -1, j
@@ -1033,7 +1033,7 @@ class _Reader:
         first = date(base, (number - 1) * length + 1, 1)
         return Days(first, month_of(first, length).first), after
 
-    def feast(self, i: int) -> Found[Days]:
+    def feast(self, i: int) -> Parsed[Days]:
         """A feast with a fixed date: "Christmas", "last Halloween", "New Year's Eve 2023"."""
         j = self.skip(i, "the")
         step = _STEPS.get(self.word(j))
@@ -1063,7 +1063,7 @@ class _Reader:
             this = this if this >= self.today else this.replace(year=this.year + 1)
         return _one(this), after
 
-    def foreign_date(self, i: int) -> Found[Days]:
+    def foreign_date(self, i: int) -> Parsed[Days]:
         """A date or weekday with its name in another language: "am 3. März 2024", "12 de mayo", "el lunes"."""
         months, days = foreign_names()
         number = self.ordinal(i) or self.whole(i)
@@ -1082,10 +1082,10 @@ class _Reader:
             return _one(self._near_weekday(days[self.word(i)])), i + 1
         return None
 
-    def _foreign_year(self, i: int) -> Found[int]:
+    def _foreign_year(self, i: int) -> Parsed[int]:
         return self.year(self.skip(i, "de", "del", "d", ",", "do", "van", "von"))
 
-    def numbered_week(self, i: int) -> Found[Days]:
+    def numbered_week(self, i: int) -> Parsed[Days]:
         """ "week 15 of 2024", "week 15": weeks as ISO 8601 counts them."""
         if self.word(i) not in {"week", "wk"} or self.kind(i + 1) != "number" or not 1 <= self.number(i + 1) <= 53:
             return None
@@ -1093,7 +1093,7 @@ class _Reader:
         first = date.fromisocalendar(year[0] if year else self.today.year, self.number(i + 1), 1)
         return Days(first, first + timedelta(weeks=1)), year[1] if year else i + 2
 
-    def tomorrow_week(self, i: int) -> Found[Days]:
+    def tomorrow_week(self, i: int) -> Parsed[Days]:
         """ "today week", "tomorrow fortnight"."""
         if self.word(i) in {"today", "tomorrow"} and self.word(i + 1) in {"week", "fortnight"}:
             away = 7 if self.word(i + 1) == "week" else 14
@@ -1101,7 +1101,7 @@ class _Reader:
         return None
 
 
-_DAY_RULES: tuple[Callable[[_Reader, int], Found[Days]], ...] = (
+_DAY_RULES: tuple[Callable[[_Reader, int], Parsed[Days]], ...] = (
     _Reader.date_in_figures,
     _Reader.days_away,
     _Reader.tomorrow_week,

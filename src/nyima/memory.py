@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -15,7 +15,7 @@ from nyima.app.services import Services
 from nyima.app.sources_file import checked
 from nyima.app.telemetry import span
 from nyima.change.cascade import Cascade, Forgetting, Receipt
-from nyima.change.undo import UNDONE, LoggedChange, log_of, noted_again, taken_back, withdrawn
+from nyima.change.undo import UNDONE, LoggedChange, log_of, logged, noted_again, taken_back, withdrawn
 from nyima.domain.changes import Add, Delta, merge
 from nyima.domain.conversation import Origin, Role, Scope, Session, Turn, as_utc, clean_text
 from nyima.domain.evidence import Budget, Evidence, Query, Recall
@@ -337,8 +337,7 @@ class Memory:
         """A record by its id or an unambiguous beginning of it. Raises NotFound."""
         found = await self.store.records(self.scope, RecordFilter(ids=(id,), retired=True))
         if not found and len(id) >= 4:
-            every = await self.store.records(self.scope, RecordFilter(retired=True))
-            found = [r for r in every if r.id.startswith(id)]
+            found = await self.store.records(self.scope, RecordFilter(prefix=id, retired=True, limit=2))
         if len(found) != 1:
             what = "several records begin with" if found else "there is no record"
             raise NotFound(f"{what} {id!r}: `nyima memories --all` lists every record with its id")
@@ -482,17 +481,16 @@ class Memory:
 
     async def log(self, limit: int | None = None) -> list[LoggedChange]:
         """The changes of the memory in words, newest first: one line an action of the user."""
-        return (await log_of(self.store, self.scope))[:limit]
+        return (await log_of(self.store, self.scope, limit))[:limit]
 
     async def undoable(self, id: str | None = None) -> LoggedChange:
         """The line of the log that ``undo`` would take back. Raises NotFound when there is none."""
-        lines = await log_of(self.store, self.scope)
         if id is None:
-            found = next((c for c in lines if c.undoable and not c.derived and c.by not in {"undo", "redo"}), None)
+            found = await self._last(lambda c: c.undoable and not c.derived and c.by not in {"undo", "redo"})
             if found is None:
                 raise NotFound("there is no change left to undo: `nyima log` lists what was done")
             return found
-        found = next((c for c in lines if c.id == id), None)
+        found = await logged(self.store, self.scope, id)
         if found is None:
             raise NotFound(f"there is no change {id!r}: `nyima log` lists them with their ids")
         if not found.undoable:
@@ -501,6 +499,16 @@ class Memory:
             )
         return found
 
+    async def _last(self, wanted: Callable[[LoggedChange], bool]) -> LoggedChange | None:
+        """The newest line of the log that is wanted; as little of the log is read as that needs."""
+        seen, size = -1, _FEW
+        while True:
+            lines = await log_of(self.store, self.scope, size)
+            found = next(filter(wanted, lines), None)
+            if found is not None or len(lines) == seen:
+                return found
+            seen, size = len(lines), size * 8
+
     async def undo(self, id: str | None = None) -> LoggedChange:
         """Take back one action: the one with this id (``log`` lists them), all that was noted of
         a message (the id of the user's turn; also what would still be noted of it), or the
@@ -508,8 +516,9 @@ class Memory:
         there is nothing to undo, InputError for a change that cannot be."""
         now = self.clock.now()
         if id is not None and not id[:1].isdecimal():
-            lines = [c for c in await log_of(self.store, self.scope) if c.turn == id and c.undoable]
-            line = lines[0] if lines else LoggedChange("", now, "", "noted", "", "", undoable=False, turn=id)
+            line = await logged(self.store, self.scope, id) or LoggedChange(
+                "", now, "", "noted", "", "", undoable=False, turn=id
+            )
         else:
             line = await self.undoable(id)
         gone, events = await withdrawn(self.store, self.scope, line.turn, now, line.id) if line.turn else ([], [])
@@ -521,7 +530,7 @@ class Memory:
         """Take back the last undo. Raises NotFound when nothing was undone, or something newer
         stands in its place."""
         now = self.clock.now()
-        line = next((c for c in await log_of(self.store, self.scope) if c.by == "undo" and c.undoable), None)
+        line = await self._last(lambda c: c.by == "undo" and c.undoable)
         marks = await self.store.events(self.scope, UNDONE)
         silent = next((m for m in marks if not m.body.get("change")), None)
         if silent is not None and (line is None or silent.at > line.at):  # nothing had been noted of that turn yet

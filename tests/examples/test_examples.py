@@ -14,7 +14,7 @@ import pytest
 
 from nyima.app.registry import registry
 from nyima.domain.mechanism import Mechanism, Registry, When, Writer
-from nyima.domain.ports import Store
+from nyima.domain.storage import Store
 from nyima.errors import ConfigError
 from nyima.memory import Memory
 from nyima.testing import FixedClock, HashEmbedder

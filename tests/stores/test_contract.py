@@ -21,7 +21,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from nyima.domain.changes import Add, Delta, Erase, Retire, Revise
 from nyima.domain.conversation import Scope
-from nyima.domain.ports import Probe, RecordFilter, Store
+from nyima.domain.ports import Probe, RecordFilter
+from nyima.domain.storage import Store
 from nyima.errors import Conflict, NotFound
 from nyima.stores.sqlite.store import SqliteStore
 from nyima.testing import HashEmbedder, MemoryStore

@@ -18,7 +18,7 @@ from nyima.domain.roles import Written
 from nyima.errors import Conflict
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock, HashEmbedder, MemoryStore
-from nyima.testing.contract import ME, T0, note, turn
+from nyima.testing.contract import ME, T0, leased, note, turn
 from nyima.write.desk import Desk
 from nyima.write.jobs import Ingest
 
@@ -67,7 +67,7 @@ async def test_conflicts_never_park_a_job() -> None:
 async def test_a_job_that_kills_its_workers_is_given_up() -> None:
     at_work, store, clock = await ingest(lambda: Written(Delta()))
     for _ in range(5):  # five workers take it and never come back
-        assert await store.lease(ME, "dead", clock.now(), 60) is not None
+        assert await leased(store, ME, "dead", clock.now(), 60) is not None
         clock.forward(minutes=2)
     await at_work.work(ME, "w")
     (job,) = await store.jobs(ME)
@@ -81,7 +81,7 @@ async def test_what_a_late_worker_made_is_dropped() -> None:
     def slow() -> Written:
         async def other() -> None:
             clock.forward(minutes=2)
-            taken = await store.lease(ME, "other", clock.now(), 60)
+            taken = await leased(store, ME, "other", clock.now(), 60)
             assert taken is not None
             await store.commit(ME, Delta(), close=taken.id, holder=taken.holder)
 
@@ -125,7 +125,7 @@ class Slow:
         for _ in range(5):
             self.clock.forward(seconds=50)
             await asyncio.sleep(0.05)
-            assert await self.store.lease(ME, "other", self.clock.now(), 60) is None
+            assert await leased(self.store, ME, "other", self.clock.now(), 60) is None
         return Written(Delta((Add(note("n1", "tea", turns=("t1",))),)))
 
 

@@ -12,9 +12,10 @@ from nyima.app.settings import Settings, read_zone
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Notes
 from nyima.domain.mechanism import Registry, Source, When
-from nyima.domain.ports import ChatModel, Clock, Embedder, Store
+from nyima.domain.ports import ChatModel, Clock, Embedder
 from nyima.domain.recipe import Recipe, SourceSpec
 from nyima.domain.roles import Reader, Retriever
+from nyima.domain.storage import Store
 from nyima.errors import ConfigError
 from nyima.language.words import tokens
 from nyima.read.calls import Caller, DailyBudget

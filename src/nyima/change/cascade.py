@@ -11,10 +11,11 @@ from nyima.change.needles import needles_of, quoted_in, repeats, telling, traces
 from nyima.domain.changes import Add, Change, Delta, Erase, Retire, Revise
 from nyima.domain.conversation import Role, Scope, Turn
 from nyima.domain.mechanism import Registry, When, Writer
-from nyima.domain.ports import Clock, Event, Job, RecordFilter, Store, follow_up
+from nyima.domain.ports import Clock, Event, Job, RecordFilter, follow_up
 from nyima.domain.recipe import Recipe
 from nyima.domain.records import Entity, Interval, MemoryRecord, Note, ProfileFact, Relation, Summary
 from nyima.domain.roles import Written
+from nyima.domain.storage import Store
 from nyima.language.words import fold, sentences
 from nyima.read.labels import base_id, mentions, says_the_same, values_of
 

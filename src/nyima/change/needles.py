@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any, cast
 
 from nyima.domain.conversation import Role, Scope, Turn
-from nyima.domain.ports import Event, RecordFilter, Store
+from nyima.domain.ports import Event, RecordFilter
 from nyima.domain.records import Entity, MemoryRecord, ProfileFact
+from nyima.domain.storage import Store
 from nyima.language.words import content_words, fold, sentences, words
 
 __all__ = ["Needles", "needles_of", "quoted_in", "repeats", "telling", "traces_of"]

@@ -10,9 +10,10 @@ from nyima.change.cascade import Receipt
 from nyima.domain.conversation import Scope, Turn
 from nyima.domain.evidence import Budget, Recall
 from nyima.domain.mechanism import Registry, Source
-from nyima.domain.ports import Clock, Embedder, Store
+from nyima.domain.ports import Clock, Embedder
 from nyima.domain.recipe import Recipe
 from nyima.domain.records import MemoryRecord
+from nyima.domain.storage import Store
 
 __all__ = ["OpenMemory"]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from nyima.domain.changes import Add, Change, ChangeRow, Erase, Retire, Revise
 from nyima.domain.conversation import Scope
-from nyima.domain.ports import Event, RecordFilter, Store
+from nyima.domain.ports import Event, RecordFilter
 from nyima.domain.records import (
     Claim,
     Entity,
@@ -28,11 +28,12 @@ from nyima.domain.records import (
     Relation,
     Summary,
 )
+from nyima.domain.storage import Store
 from nyima.errors import NotFound
 from nyima.language.facts import additive
 from nyima.language.relations import single
 
-__all__ = ["UNDONE", "LoggedChange", "log_of", "noted_again", "taken_back", "withdrawn"]
+__all__ = ["UNDONE", "LoggedChange", "log_of", "logged", "noted_again", "taken_back", "withdrawn"]
 
 UNDONE = "undone"
 """The kind of event that says that nothing is to be noted of a turn."""
@@ -40,6 +41,8 @@ UNDONE = "undone"
 _BY_HAND = "user"
 _BACK = ("undo", "redo")
 _FINAL = ("history", "forget", "import", "")
+_UNLOGGED = ("history",)
+"""What is made of every turn is no line of the log."""
 _WORDS = {
     "user": "corrected", "forget": "erased for good", "undo": "taken back", "redo": "done again", "documents": "documents",
     "import": "brought in", "recursive": "running memory", "mend": "running memory", "summary": "session summary",
@@ -70,11 +73,42 @@ class LoggedChange:
         return f"{self.what}: {change}" if change else self.what
 
 
-async def log_of(store: Store, scope: Scope) -> list[LoggedChange]:
-    """Every change, newest first."""
-    rows = [r for r in await store.changes(scope) if r.by != "history"]
-    records = {r.id: r for r in await store.records(scope, RecordFilter(retired=True))}
-    standing = _Standing.of(records)
+async def log_of(store: Store, scope: Scope, limit: int | None = None) -> list[LoggedChange]:
+    """The changes, newest first; with ``limit`` about that many (at least, where there are so many),
+    without reading older ones."""
+    last = None if limit is None else max(limit, 1) * 4
+    while True:
+        rows = await store.changes(scope, but=_UNLOGGED, last=last)
+        lines = await _lines(store, scope, rows)
+        whole = last is None or len({row.revision for row in rows}) < last
+        if whole or (limit is not None and len(lines) > limit):
+            return lines
+        last = last * 4 if last else None
+
+
+async def logged(store: Store, scope: Scope, id: str) -> LoggedChange | None:
+    """The line of the log with this id, or of what was noted of the turn with this id."""
+    step = id.partition(".")[0]
+    if step.isdecimal():
+        rows = await store.changes(scope, revisions=(int(step),), but=_UNLOGGED)
+        return next((line for line in await _lines(store, scope, rows) if line.id == id), None)
+    made = await store.records(scope, RecordFilter(turns=(id,), retired=True))
+    rows = await store.changes(scope, ids=tuple(r.id for r in made), but=_UNLOGGED)
+    return next((line for line in await _lines(store, scope, rows) if line.turn == id and line.undoable), None)
+
+
+async def _lines(store: Store, scope: Scope, rows: Sequence[ChangeRow]) -> list[LoggedChange]:
+    """The lines that some steps belong to, newest first. What was noted of a turn is one line,
+    however many steps that took: those outside ``rows`` are read too."""
+    records = await _records_of(store, scope, rows)
+    turns = {turn for _, turn in _with_turns(rows, records) if turn}
+    if turns:
+        made = await store.records(scope, RecordFilter(turns=tuple(turns), retired=True))
+        more = await store.changes(scope, ids=tuple(r.id for r in made), but=_UNLOGGED)
+        known = {row.revision for row in rows}
+        rows = sorted([*rows, *(row for row in more if row.revision not in known)], key=lambda row: row.revision)
+        records = await _records_of(store, scope, rows)
+    standing = await _standing(store, scope, records)
     actions: dict[tuple[str, str], list[ChangeRow]] = {}
     for row, turn in _with_turns(rows, records):
         actions.setdefault(("turn", turn) if turn else ("revision", str(row.revision)), []).append(row)
@@ -88,19 +122,30 @@ async def log_of(store: Store, scope: Scope) -> list[LoggedChange]:
     return found[::-1]
 
 
+async def _records_of(store: Store, scope: Scope, rows: Iterable[ChangeRow]) -> dict[str, MemoryRecord]:
+    """The records that rows name, in all their versions."""
+    bases = {_base(id) for row in rows for id in (row.id, row.successor) if id}
+    if not bases:
+        return {}
+    return {r.id: r for r in await store.records(scope, RecordFilter(bases=tuple(bases), retired=True))}
+
+
+async def _standing(store: Store, scope: Scope, records: Mapping[str, MemoryRecord]) -> _Standing:
+    """What stands of some records now, and where one value holds at a time, whether it is taken."""
+    claims = {r.claim for r in records.values() if r.claim is not None}
+    held = await store.records(scope, RecordFilter(claims=tuple(claims))) if claims else []
+    now = {_base(id): r for id, r in records.items() if r.recorded.until is None}
+    return _Standing(records, now, {r.claim for r in held if r.claim is not None and _one_value(r)})
+
+
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """All records, those that are open by the id that they first had, and the claims of which
-    one value holds at a time and is there."""
+    """Some records in all versions, those that are open by the id that they first had, and the
+    claims of which one value holds at a time and is there."""
 
     records: Mapping[str, MemoryRecord]
     open: Mapping[str, MemoryRecord]
     taken: Collection[Claim]
-
-    @classmethod
-    def of(cls, records: Mapping[str, MemoryRecord]) -> _Standing:
-        now = {_base(id): r for id, r in records.items() if r.recorded.until is None}
-        return cls(records, now, {r.claim for r in now.values() if r.claim is not None and _one_value(r)})
 
     def reverses(self, row: ChangeRow) -> bool:
         """Whether a row can be taken back: what it made is still open, or what it ended is not,
@@ -190,8 +235,8 @@ async def taken_back(store: Store, scope: Scope, change: LoggedChange, now: date
     A record that comes back is a copy, ``id~…``, valid from now on, so that the past stays
     as it was.
     """
-    records = {r.id: r for r in await store.records(scope, RecordFilter(retired=True))}
-    standing = _Standing.of(records)
+    records = await _records_of(store, scope, change.rows)
+    standing = await _standing(store, scope, records)
     open_now = dict(standing.open)
     reason = f"undo of {change.id}"
     found: list[Change] = []

@@ -1,6 +1,6 @@
-"""The seams to the world: the Store, the Clock and the models, as protocols over values.
+"""The seams to the world: the Clock and the models as protocols, and the values that a Store takes and gives.
 
-The nine roles are in ``roles``."""
+The Store is in ``store``, the nine roles are in ``roles``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias
 
-from nyima.domain.changes import ChangeRow, Delta
-from nyima.domain.conversation import Scope, Session, Turn
 from nyima.domain.evidence import Usage
-from nyima.domain.records import Claim, MemoryRecord
+from nyima.domain.records import Claim
 
 __all__ = [
     "LAPSED",
@@ -29,7 +27,6 @@ __all__ = [
     "Probe",
     "RecordFilter",
     "SourceModel",
-    "Store",
     "Vector",
     "follow_up",
 ]
@@ -55,7 +52,8 @@ class RecordFilter:
 
     ``at`` is the moment that "now" means; a record is left out when its validity has
     ended by then. ``as_of`` asks what was believed at that moment. ``turns`` are parents
-    of a record (turns, records, entities), ``claims`` the claims that it may state.
+    of a record (turns, records, entities), ``claims`` the claims that it may state, ``bases``
+    the ids that it first had (its versions are ``id~…``), ``prefix`` how its id begins.
     """
 
     kinds: tuple[str, ...] = ()
@@ -68,6 +66,8 @@ class RecordFilter:
     retired: bool = False
     limit: int | None = None
     claims: tuple[Claim, ...] = ()
+    bases: tuple[str, ...] = ()
+    prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,148 +138,6 @@ class Event:
     at: datetime
     refs: tuple[str, ...] = ()
     body: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-
-class Store(Protocol):
-    """Canonical turns, records, changes and jobs; derived indexes. Values in, values
-    out; no method calls a model; every write is idempotent by id."""
-
-    async def append(
-        self,
-        scope: Scope,
-        session: Session,
-        turns: Sequence[Turn],
-        *,
-        delta: Delta | None = None,
-        jobs: Sequence[Job] = (),
-        events: Sequence[Event] = (),
-        close: str | None = None,
-    ) -> list[Turn]:
-        """Store turns, their jobs, events and a delta, and mark job ``close`` as done, in
-        one transaction; the turns come back with their positions. A turn id that exists
-        is left as it is."""
-        ...
-
-    async def commit(
-        self,
-        scope: Scope,
-        delta: Delta,
-        *,
-        expect: int | None = None,
-        jobs: Sequence[Job] = (),
-        events: Sequence[Event] = (),
-        close: str | None = None,
-        holder: str = "",
-    ) -> int:
-        """Apply a delta in one transaction, queue jobs, log events and mark job
-        ``close`` as done. Returns the new revision. Raises Conflict when ``expect``
-        is not the current revision or when a record to close is closed already, NotFound
-        when it or job ``close`` does not exist, LostLease when ``holder`` is given and does not
-        hold the job any more; then nothing is changed."""
-        ...
-
-    async def revision(self, scope: Scope) -> int:
-        """The number of commits so far."""
-        ...
-
-    async def scopes(self) -> list[Scope]:
-        """Every scope that has a session."""
-        ...
-
-    async def records(self, scope: Scope, where: RecordFilter) -> list[MemoryRecord]:
-        """The records that match, by recorded time and id."""
-        ...
-
-    async def turns(self, scope: Scope, *, session: str | None = None, ids: Sequence[str] = ()) -> list[Turn]:
-        """The turns of a session, or those with the ids, or all; by session start, then position."""
-        ...
-
-    async def sessions(self, scope: Scope, *, ids: Sequence[str] = ()) -> list[Session]:
-        """The sessions, by start and id."""
-        ...
-
-    async def put_session(self, scope: Scope, session: Session, jobs: Sequence[Job] = ()) -> None:
-        """Create or replace a session's line and queue jobs, in one transaction."""
-        ...
-
-    async def search(self, scope: Scope, probe: Probe) -> list[Hit]:
-        """The best ``k`` hits, best first, ties by id."""
-        ...
-
-    async def index(self, scope: Scope, vectors: Mapping[str, Vector], model: str) -> None:
-        """Store the vectors of records. Raises EmbedderMismatch for another model."""
-        ...
-
-    async def embedder(self, scope: Scope) -> str | None:
-        """The model that the scope's vectors come from; None when it has none."""
-        ...
-
-    async def vectors(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Vector]:
-        """The vectors of records, of those that have one."""
-        ...
-
-    async def centres(self, scope: Scope) -> Mapping[str, Vector]:
-        """The mean vector of the relations that are believed, by their place."""
-        ...
-
-    async def unindexed(self, scope: Scope, limit: int) -> list[MemoryRecord]:
-        """Records that have no vector yet, oldest first."""
-        ...
-
-    async def reindex(self, scope: Scope, *, vectors: bool) -> int:
-        """Rebuild the full-text rows, and drop the vectors when asked; the number of records."""
-        ...
-
-    async def jobs(self, scope: Scope, states: Sequence[str] = ()) -> list[Job]:
-        """The jobs in these states (all when empty), by age."""
-        ...
-
-    async def lease(
-        self, scope: Scope, worker: str, now: datetime, seconds: float, kinds: Sequence[str] = ()
-    ) -> Job | None:
-        """Take the oldest job (of these kinds) that is due and not leased; None when there
-        is none. The attempt is counted now, so that a job that kills its worker is counted
-        too; a job whose lease ran out counts that in ``lapses``."""
-        ...
-
-    async def renew(self, scope: Scope, job: Job, now: datetime, seconds: float) -> bool:
-        """Hold a leased job for ``seconds`` more; False when its holder has lost it."""
-        ...
-
-    async def settle(self, scope: Scope, job: Job, *, retry_at: datetime | None, error: str) -> bool:
-        """Put a failed job back until ``retry_at``, or park it when that is None, with the
-        attempts of ``job``. Only its holder can: for anybody else nothing changes, and False
-        comes back."""
-        ...
-
-    async def requeue(self, scope: Scope, id: str) -> bool:
-        """Put a parked job back as if it had never been tried; False when it is not parked."""
-        ...
-
-    async def log(self, scope: Scope, event: Event) -> None:
-        """Append an event."""
-        ...
-
-    async def events(self, scope: Scope, kind: str, *, ref: str | None = None, limit: int | None = None) -> list[Event]:
-        """Events of a kind, newest first."""
-        ...
-
-    async def changes(self, scope: Scope, *, since: int = 0) -> list[ChangeRow]:
-        """The history of changes after revision ``since``, oldest first."""
-        ...
-
-    async def scrub(self, scope: Scope, needles: Sequence[str]) -> Mapping[str, int]:
-        """Make erased bytes unreadable in every file of the store, then look there for the
-        needles that no other scope holds: ``files_scanned`` and ``bytes_found``."""
-        ...
-
-    async def check(self) -> str:
-        """``ok``, or what is wrong with the files."""
-        ...
-
-    async def close(self) -> None:
-        """Release files and threads."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 from nyima.change.cascade import Cascade
 from nyima.domain.changes import Add, Change, Delta, Retire, Revise
 from nyima.domain.conversation import Role, Scope, Turn, as_utc, clean_text
-from nyima.domain.ports import Clock, RecordFilter, Store
+from nyima.domain.ports import Clock, RecordFilter
 from nyima.domain.records import (
     Claim,
     Entity,
@@ -26,6 +26,7 @@ from nyima.domain.records import (
     Summary,
 )
 from nyima.domain.roles import Written
+from nyima.domain.storage import Store
 from nyima.errors import InputError, NotFound
 from nyima.language.english.clauses import base_form
 from nyima.language.english.mentions import stems

@@ -16,7 +16,8 @@ from pydantic import BaseModel
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Usage
-from nyima.domain.ports import ChatModel, Clock, Completion, Event, Message, Store
+from nyima.domain.ports import ChatModel, Clock, Completion, Event, Message
+from nyima.domain.storage import Store
 from nyima.errors import BudgetSpent, ModelError, ModelGarbled
 from nyima.prompts.prompt import Prompt
 

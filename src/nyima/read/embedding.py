@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from nyima.domain.conversation import Scope
-from nyima.domain.ports import Embedder, Store, Vector
+from nyima.domain.ports import Embedder, Vector
+from nyima.domain.storage import Store
 from nyima.errors import EmbedderMismatch, ModelError
 
 __all__ = ["QueryEmbedder", "index_pending"]

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from nyima.domain.mechanism import Source
-from nyima.domain.ports import Store, Vector
+from nyima.domain.ports import Vector
 from nyima.domain.recipe import Recipe
+from nyima.domain.storage import Store
 from nyima.read.calls import Caller
 from nyima.read.embedding import QueryEmbedder
 

@@ -12,8 +12,9 @@ from datetime import datetime
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query
-from nyima.domain.ports import RecordFilter, Store
+from nyima.domain.ports import RecordFilter
 from nyima.domain.records import ME, Entity, Episode, MemoryRecord, Note, ProfileFact, Relation, Summary
+from nyima.domain.storage import Store
 from nyima.language.times.moment import read_moment
 from nyima.language.words import fold, words
 

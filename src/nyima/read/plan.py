@@ -11,8 +11,9 @@ from pydantic import BaseModel, Field
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Query
 from nyima.domain.mechanism import Mechanism
-from nyima.domain.ports import RecordFilter, Store
+from nyima.domain.ports import RecordFilter
 from nyima.domain.roles import Planned
+from nyima.domain.storage import Store
 from nyima.errors import ModelGarbled
 from nyima.language.small_talk import ABOUT_YOU, is_small_talk
 from nyima.language.words import cut_tokens

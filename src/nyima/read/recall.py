@@ -11,8 +11,8 @@ from datetime import UTC, tzinfo
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Budget, Evidence, Query, Recall, Selection, Step
 from nyima.domain.mechanism import Mechanism
-from nyima.domain.ports import Store
 from nyima.domain.roles import Judge, Planner, Retriever, Selector
+from nyima.domain.storage import Store
 from nyima.errors import ModelError, SourceFailed
 from nyima.language.times.moment import asked_period
 from nyima.read.embedding import QueryEmbedder

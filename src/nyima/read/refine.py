@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Recall, Review
-from nyima.domain.ports import Store
 from nyima.domain.roles import Critic
+from nyima.domain.storage import Store
 from nyima.errors import ModelError, PackError
 from nyima.read.labels import labelled
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query, Step
-from nyima.domain.ports import Hit, Probe, RecordFilter, Store, Vector
+from nyima.domain.ports import Hit, Probe, RecordFilter, Vector
 from nyima.domain.recipe import Weights
 from nyima.domain.records import MemoryRecord
+from nyima.domain.storage import Store
 from nyima.read.ranking import Fused, coverage, fuse, reciprocal, spread
 
 __all__ = ["SearchRetriever", "spoken"]

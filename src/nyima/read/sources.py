@@ -19,9 +19,10 @@ from typing import Any
 from nyima.domain.conversation import Origin, Scope
 from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.mechanism import Source
-from nyima.domain.ports import RecordFilter, Store
+from nyima.domain.ports import RecordFilter
 from nyima.domain.records import Interval, Passage, Provenance
 from nyima.domain.roles import Retriever
+from nyima.domain.storage import Store
 from nyima.errors import ConfigError, SourceFailed
 from nyima.language.words import content_words
 from nyima.read.ranking import coverage

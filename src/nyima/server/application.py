@@ -293,7 +293,7 @@ def _add_health(app: FastAPI) -> None:
     async def ready(request: Request) -> Response:
         """The memory file can be read."""
         try:
-            await served(request).memories.parts.store.scopes()
+            await served(request).memories.parts.store.users(limit=1)
         except NyimaError as error:
             return JSONResponse({"status": "not ready", "why": type(error).__name__}, 503)
         return JSONResponse({"status": "ok"})
@@ -302,10 +302,8 @@ def _add_health(app: FastAPI) -> None:
         """For Prometheus; needs a key with the scope admin."""
         needs(request.state.key, ("admin",))
         parts = served(request)
-        states: Counter[str] = Counter()
-        for scope in await parts.memories.parts.store.scopes():
-            states.update(j.state for j in await parts.memories.parts.store.jobs(scope, ("queued", "leased", "parked")))
-        return PlainTextResponse(parts.metrics.text(states), media_type="text/plain; version=0.0.4")
+        waiting = Counter(await parts.memories.parts.store.queue())
+        return PlainTextResponse(parts.metrics.text(waiting), media_type="text/plain; version=0.0.4")
 
     for path, function in (("/health/live", live), ("/health/ready", ready), ("/metrics", metrics)):
         app.add_route(path, function, methods=["GET"], include_in_schema=False)

@@ -20,6 +20,7 @@ _log = logging.getLogger(__name__)
 _MOST_OPEN = 500
 _IDLE_SECONDS = 1.5
 _ROUND_SECONDS = 60.0
+_MOST_SCOPES = 200
 
 
 class Memories:
@@ -64,9 +65,16 @@ class Memories:
 
     async def start(self) -> None:
         """Take up the work that an earlier run left, and go on in the background."""
-        for scope in await self.parts.store.scopes():
-            self._due[scope] = 0.0
+        await self._look()
         self._worker = asyncio.get_running_loop().create_task(self._work())
+
+    async def _look(self) -> None:
+        """Find the scopes with work that is due, and those with a session that fell silent."""
+        now = self.parts.clock.now()
+        scopes = await self.parts.store.due(now, _MOST_SCOPES)
+        scopes += [scope for scope, _ in await self.parts.store.silent(now - self.parts.silence, _MOST_SCOPES)]
+        for scope in scopes:
+            self._due.setdefault(scope, 0.0)
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
@@ -76,8 +84,7 @@ class Memories:
             try:
                 if loop.time() - rounds > _ROUND_SECONDS:
                     rounds = loop.time()
-                    for scope in await self.parts.store.scopes():
-                        self._due.setdefault(scope, 0.0)
+                    await self._look()
                 ready = next((s for s, at in self._due.items() if at <= loop.time() and not self._busy[s]), None)
                 if ready is not None:
                     del self._due[ready]

@@ -171,5 +171,28 @@ def _claims(db: sqlite3.Connection) -> None:
         db.execute("UPDATE records SET claim = ? WHERE n = ?", (key, n))
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _claims)
+def _counters(db: sqlite3.Connection) -> None:
+    """Counters in place of counting, and indexes for what is asked of every scope at once."""
+    db.execute("ALTER TABLE sessions ADD COLUMN next_position INTEGER NOT NULL DEFAULT 0")
+    db.execute("ALTER TABLE sessions ADD COLUMN last_turn INTEGER NOT NULL DEFAULT 0")
+    db.execute(
+        "UPDATE sessions SET last_turn = started, (next_position) ="
+        " (SELECT ifnull(max(position), -1) + 1 FROM turns t WHERE t.scope = sessions.scope AND t.session = sessions.id)"
+    )
+    db.execute(
+        "UPDATE sessions SET last_turn = ifnull((SELECT t.at FROM turns t WHERE t.scope = sessions.scope"
+        " AND t.session = sessions.id ORDER BY t.position DESC LIMIT 1), started)"
+    )
+    db.execute("CREATE INDEX sessions_silent ON sessions (last_turn) WHERE ended IS NULL")
+    db.execute("ALTER TABLE records ADD COLUMN base TEXT NOT NULL DEFAULT ''")
+    db.execute(
+        "UPDATE records SET base = CASE instr(id, '~') WHEN 0 THEN id ELSE substr(id, 1, instr(id, '~') - 1) END"
+    )
+    db.execute("CREATE INDEX records_base ON records (scope, base)")
+    db.execute("CREATE INDEX changes_id ON changes (scope, id)")
+    db.execute("CREATE INDEX changes_successor ON changes (scope, successor) WHERE successor IS NOT NULL")
+    db.execute("CREATE INDEX jobs_waiting ON jobs (state, due) WHERE state IN ('queued', 'leased')")
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _claims, _counters)
 """Each runs once, in order, in one transaction with the raise of ``user_version``."""

@@ -9,7 +9,9 @@ Needs pytest with the anyio plugin in auto mode.
 
 from __future__ import annotations
 
+import asyncio
 import struct
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -18,7 +20,7 @@ import pytest
 
 from nyima.domain.changes import Add, Delta, Erase, Retire, Revise
 from nyima.domain.conversation import Origin, Role, Scope, Session, Turn, as_utc
-from nyima.domain.ports import LAPSED, Event, Job, Probe, RecordFilter, Store
+from nyima.domain.ports import LAPSED, Event, Job, Probe, RecordFilter
 from nyima.domain.records import (
     Claim,
     Entity,
@@ -32,10 +34,11 @@ from nyima.domain.records import (
     Relation,
     Summary,
 )
+from nyima.domain.storage import Ask, AskEmbedder, AskRecords, AskRevision, AskSearch, AskTurns, Batched, Store
 from nyima.errors import Conflict, EmbedderMismatch, LostLease, NotFound
 from nyima.testing.doubles import HashEmbedder
 
-__all__ = ["StoreContract", "samples"]
+__all__ = ["StoreContract", "leased", "samples"]
 
 T0 = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 ME = Scope(user="me")
@@ -84,6 +87,15 @@ def turn(id: str, text: str = "hello", session: str = "s1", at: datetime = T0) -
 
 
 SESSION = Session("s1", T0)
+
+
+async def leased(
+    store: Store, scope: Scope, worker: str, now: datetime, seconds: float, kinds: tuple[str, ...] = ()
+) -> Job | None:
+    """The one job that a worker gets of a scope."""
+    found = await store.lease(worker, now, seconds, scope=scope, kinds=kinds)
+    assert all(whose == scope for whose, _ in found)
+    return found[0][1] if found else None
 
 
 class StoreContract:
@@ -167,7 +179,7 @@ class StoreContract:
         assert await store.search(YOU, Probe(words="tea")) == []
         assert await store.search(YOU, Probe(vector=vectors[0])) == []
         assert await store.jobs(YOU) == []
-        assert await store.lease(YOU, "w", T0, 60) is None
+        assert await leased(store, YOU, "w", T0, 60) is None
         assert await store.events(YOU, "recall") == []
         assert await store.events(YOU, "recall", ref="n1") == []
         assert await store.changes(YOU) == []
@@ -178,7 +190,9 @@ class StoreContract:
         await store.commit(YOU, Delta((Erase("n1"), Erase("t1", "turn"), Erase("s1", "session"))))
         assert len(await store.records(ME, RecordFilter())) == 1
         assert len(await store.turns(ME)) == 1
-        assert await store.scopes() == [ME, YOU]
+        assert await store.users() == [ME, YOU]
+        assert await store.users(limit=1) == [ME]
+        assert await store.users(after=ME) == [YOU]
 
     async def test_as_of_looks_back(self, store: Store) -> None:
         day = timedelta(days=1)
@@ -272,18 +286,18 @@ class StoreContract:
     async def test_jobs_are_leased_once_and_come_back(self, store: Store) -> None:
         jobs = [Job("j1", "gate", "t1"), Job("j2", "gate", "t2")]
         await store.append(ME, SESSION, [turn("t1")], jobs=jobs)
-        first = await store.lease(ME, "a", T0, 60)
-        second = await store.lease(ME, "b", T0, 60)
+        first = await leased(store, ME, "a", T0, 60)
+        second = await leased(store, ME, "b", T0, 60)
         assert first is not None
         assert second is not None
         assert [first.id, second.id] == ["j1", "j2"]
-        assert await store.lease(ME, "c", T0, 60) is None
-        late = await store.lease(ME, "c", T0 + timedelta(seconds=61), 60)
+        assert await leased(store, ME, "c", T0, 60) is None
+        late = await leased(store, ME, "c", T0 + timedelta(seconds=61), 60)
         assert late is not None
         assert late.id == "j1"
         await store.settle(ME, late, retry_at=T0 + timedelta(hours=1), error="no model")
         assert [j.error for j in await store.jobs(ME, ("queued",))] == ["no model"]
-        again = await store.lease(ME, "c", T0 + timedelta(hours=2), 60)
+        again = await leased(store, ME, "c", T0 + timedelta(hours=2), 60)
         assert again is not None
         await store.commit(ME, Delta(), close="j2")
         await store.settle(ME, again, retry_at=None, error="given up")
@@ -297,7 +311,7 @@ class StoreContract:
     async def test_a_lease_counts_as_an_attempt_when_it_is_given(self, store: Store) -> None:
         await store.append(ME, SESSION, [turn("t1")], jobs=[Job("j1", "gate", "t1")])
         for tries in range(1, 6):  # its worker dies each time, before it can settle anything
-            job = await store.lease(ME, "a", T0 + timedelta(minutes=2 * tries), 60)
+            job = await leased(store, ME, "a", T0 + timedelta(minutes=2 * tries), 60)
             assert job is not None
             assert job.attempts == tries
             assert job.lapses == tries - 1
@@ -305,17 +319,17 @@ class StoreContract:
 
     async def test_a_renewed_lease_is_nobody_elses(self, store: Store) -> None:
         await store.append(ME, SESSION, [turn("t1")], jobs=[Job("j1", "gate", "t1")])
-        job = await store.lease(ME, "a", T0, 60)
+        job = await leased(store, ME, "a", T0, 60)
         assert job is not None
         assert await store.renew(ME, job, T0 + timedelta(seconds=50), 60)
-        assert await store.lease(ME, "b", T0 + timedelta(seconds=61), 60) is None
-        assert await store.lease(ME, "b", T0 + timedelta(seconds=111), 60) is not None
+        assert await leased(store, ME, "b", T0 + timedelta(seconds=61), 60) is None
+        assert await leased(store, ME, "b", T0 + timedelta(seconds=111), 60) is not None
         assert not await store.renew(ME, job, T0 + timedelta(seconds=112), 60)
 
     async def test_a_late_worker_changes_nothing(self, store: Store) -> None:
         await store.append(ME, SESSION, [turn("t1")], jobs=[Job("j1", "gate", "t1")])
-        late = await store.lease(ME, "a", T0, 60)
-        now = await store.lease(ME, "b", T0 + timedelta(seconds=61), 60)
+        late = await leased(store, ME, "a", T0, 60)
+        now = await leased(store, ME, "b", T0 + timedelta(seconds=61), 60)
         assert late is not None
         assert now is not None
         assert late.holder != now.holder
@@ -331,8 +345,8 @@ class StoreContract:
 
     async def test_a_clock_that_was_set_back_blocks_no_job(self, store: Store) -> None:
         await store.append(ME, SESSION, [turn("t1")], jobs=[Job("j1", "gate", "t1")])
-        assert await store.lease(ME, "a", T0 + timedelta(days=30), 60) is not None
-        assert await store.lease(ME, "b", T0, 60) is not None
+        assert await leased(store, ME, "a", T0 + timedelta(days=30), 60) is not None
+        assert await leased(store, ME, "b", T0, 60) is not None
 
     async def test_events_come_newest_first_and_by_reference(self, store: Store) -> None:
         for i in range(3):
@@ -372,10 +386,10 @@ class StoreContract:
 
     async def test_jobs_of_a_kind_are_leased_alone(self, store: Store) -> None:
         await store.append(ME, SESSION, [turn("t1")], jobs=[Job("j1", "gate", "t1"), Job("j2", "graph", "t1")])
-        first = await store.lease(ME, "a", T0, 60, ("graph", "mend"))
+        first = await leased(store, ME, "a", T0, 60, ("graph", "mend"))
         assert first is not None
         assert first.id == "j2"
-        assert await store.lease(ME, "a", T0, 60, ("graph",)) is None
+        assert await leased(store, ME, "a", T0, 60, ("graph",)) is None
 
     async def test_claims_are_found_and_relations_by_what_they_touch(self, store: Store) -> None:
         one, two = (relation(f"r{n}", tail=f"x{n}") for n in (1, 2))
@@ -424,3 +438,108 @@ class StoreContract:
         assert [r.id for r in found] == ["e"]
         assert len(await store.records(ME, RecordFilter(limit=2))) == 2
         assert await store.check() == "ok"
+
+    async def test_a_worker_leases_jobs_of_every_scope_the_oldest_first(self, store: Store) -> None:
+        for number, scope in enumerate((YOU, ME, YOU)):
+            await store.append(scope, SESSION, [turn(f"t{number}")], jobs=[Job(f"j{number}", "gate", f"t{number}")])
+        assert await store.due(T0, 9) == [YOU, ME]
+        assert await store.queue() == {"queued": 3}
+        taken = await store.lease("a", T0, 60, limit=2)
+        assert [(scope, job.id) for scope, job in taken] == [(YOU, "j0"), (ME, "j1")]
+        assert await store.due(T0, 9) == [YOU]
+        assert [(scope, job.id) for scope, job in await store.lease("b", T0, 60, limit=9)] == [(YOU, "j2")]
+        assert await store.due(T0, 9) == []
+        assert await store.due(T0 + timedelta(seconds=60), 1) == [YOU]
+        for scope, job in taken:
+            await store.commit(scope, Delta(), close=job.id, holder=job.holder)
+        assert await store.queue() == {"leased": 1}
+
+    async def test_silent_sessions_of_every_scope_are_found_by_their_last_turn(self, store: Store) -> None:
+        hour = timedelta(hours=1)
+        await store.append(ME, SESSION, [turn("t1"), turn("t2", at=T0 + 2 * hour)])
+        await store.append(YOU, SESSION, [turn("t1", at=T0 + hour)])
+        await store.put_session(YOU, Session("over", T0, T0))
+        await store.put_session(YOU, Session("never spoken in", T0))
+        found = await store.silent(T0 + 2 * hour, 9)
+        assert [(scope, session.id) for scope, session in found] == [(YOU, "never spoken in"), (YOU, "s1")]
+        assert len(await store.silent(T0 + 9 * hour, 9)) == 3
+        assert len(await store.silent(T0 + 9 * hour, 1)) == 1
+        assert [s.id for s in await store.sessions(YOU, unended=True)] == ["never spoken in", "s1"]
+
+    async def test_a_session_that_is_replaced_goes_on_counting(self, store: Store) -> None:
+        await store.append(ME, SESSION, [turn("t1")])
+        await store.put_session(ME, replace(SESSION, title="Tea"))
+        (second,) = await store.append(ME, SESSION, [turn("t2")])
+        assert second.position == 1
+        await store.commit(ME, Delta((Erase("t2", "turn"),)))
+        (third,) = await store.append(ME, SESSION, [turn("t3")])
+        assert third.position >= 1
+
+    async def test_turns_come_in_pages_from_either_end(self, store: Store) -> None:
+        await store.append(ME, SESSION, [turn(f"t{i}") for i in range(5)])
+        assert [t.id for t in await store.turns(ME, limit=2)] == ["t0", "t1"]
+        assert [t.id for t in await store.turns(ME, session="s1", last=2)] == ["t3", "t4"]
+
+    async def test_several_asks_are_answered_in_order(self, store: Store) -> None:
+        await store.append(ME, SESSION, [turn("t1", "tea")], delta=Delta((Add(note("n1", "tea")),)))
+        asks = (AskTurns(), AskRevision(), AskSearch(Probe(words="tea")), AskRecords(RecordFilter()), AskEmbedder())
+        turns, revision, hits, found, embedder = await store.read(ME, asks)
+        assert [t.id for t in turns] == ["t1"]
+        assert revision == 1
+        assert [h.id for h in hits] == [r.id for r in found] == ["n1"]
+        assert embedder is None
+        assert await store.read(YOU, asks) == [[], 0, [], [], None]
+        assert await store.read(ME, ()) == []
+
+    async def test_records_are_found_by_the_id_that_they_first_had_and_by_its_beginning(self, store: Store) -> None:
+        first = note("n1", "tea")
+        await store.commit(ME, Delta((Add(first), Add(note("n10", "salt")))))
+        await store.commit(ME, Delta((Revise("n1", note("n1~a1", "milk")),)))
+        found = await store.records(ME, RecordFilter(bases=("n1",), retired=True))
+        assert {r.id for r in found} == {"n1", "n1~a1"}
+        assert {r.id for r in await store.records(ME, RecordFilter(bases=("n1",)))} == {"n1~a1"}
+        assert {r.id for r in await store.records(ME, RecordFilter(prefix="n1", retired=True))} == {
+            "n1",
+            "n1~a1",
+            "n10",
+        }
+        assert await store.records(ME, RecordFilter(prefix="%", retired=True)) == []
+
+    async def test_steps_of_the_history_are_found_by_what_they_touch(self, store: Store) -> None:
+        await store.commit(ME, Delta((Add(note("n1", "tea")), Add(note("n2", "salt"))), "graph"))
+        await store.commit(ME, Delta((Add(note("n3", "rye")),), "history"))
+        await store.commit(ME, Delta((Revise("n1", note("n4", "milk")),), "user"))
+
+        async def steps(**asked: Any) -> list[tuple[int, str]]:
+            return [(row.revision, row.id) for row in await store.changes(ME, **asked)]
+
+        assert await steps(ids=("n2",)) == [(1, "n1"), (1, "n2")]
+        assert await steps(ids=("n4",)) == [(3, "n1")]
+        assert await steps(ids=()) == []
+        assert await steps(revisions=(2, 3)) == [(2, "n3"), (3, "n1")]
+        assert await steps(last=2) == [(2, "n3"), (3, "n1")]
+        assert await steps(last=2, but=("history",)) == [(1, "n1"), (1, "n2"), (3, "n1")]
+        assert await steps(since=1, but=("user",)) == [(2, "n3")]
+
+    async def test_reads_at_the_same_time_are_one_read_of_the_store(self, store: Store) -> None:
+        await store.append(ME, SESSION, [turn("t1", "tea")], delta=Delta((Add(note("n1", "tea")),)))
+        counted = _CountedReads(store)
+        batched = Batched(counted)
+        found = await asyncio.gather(batched.turns(ME), batched.records(ME, RecordFilter()), batched.revision(YOU))
+        assert ([t.id for t in found[0]], [r.id for r in found[1]], found[2]) == (["t1"], ["n1"], 0)
+        assert counted.reads == [(ME, 2), (YOU, 1)]
+        with pytest.raises(TypeError, match="does not know"):
+            await batched.ask(ME, Ask[int]())
+        assert await batched.revision(ME) == 1
+
+
+class _CountedReads(Batched):
+    """Passes everything on, and counts what is asked of which scope."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.reads: list[tuple[Scope, int]] = []
+
+    async def read(self, scope: Scope, asks: Sequence[Ask[Any]]) -> list[Any]:
+        self.reads.append((scope, len(asks)))
+        return await self.inner.read(scope, asks)

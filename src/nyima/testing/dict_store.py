@@ -9,11 +9,28 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from nyima.domain.changes import Add, ChangeRow, Delta, Erase, Retire, Revise
 from nyima.domain.conversation import Scope, Session, Turn
 from nyima.domain.ports import LAPSED, Event, Hit, Job, Probe, RecordFilter, Vector
 from nyima.domain.records import Episode, Interval, MemoryRecord
+from nyima.domain.storage import (
+    Ask,
+    AskCentres,
+    AskChanges,
+    AskEmbedder,
+    AskEvents,
+    AskJobs,
+    AskRecords,
+    AskRevision,
+    AskSearch,
+    AskSessions,
+    AskTurns,
+    AskUnindexed,
+    AskVectors,
+    Store,
+)
 from nyima.errors import Conflict, EmbedderMismatch, LostLease, NotFound
 from nyima.language.words import content_words, words
 
@@ -25,6 +42,7 @@ _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 @dataclass(slots=True)
 class _Job:
     job: Job
+    number: int = 0
     due: datetime = _EPOCH
     until: datetime = _EPOCH
 
@@ -42,16 +60,18 @@ class _Shelf:
     events: dict[str, Event] = field(default_factory=dict[str, Event])
     changes: list[ChangeRow] = field(default_factory=list[ChangeRow])
     embedder: str | None = None
+    counted: dict[str, int] = field(default_factory=dict[str, int])
 
     def copy(self) -> _Shelf:
         return _Shelf(
             self.revision, dict(self.sessions), dict(self.turns), dict(self.records), dict(self.vectors),
             {k: replace(j) for k, j in self.jobs.items()}, dict(self.events), list(self.changes), self.embedder,
+            dict(self.counted),
         )  # fmt: skip
 
 
-class MemoryStore:
-    """A Store without a file (``nyima.domain.ports.Store`` says what each method does).
+class MemoryStore(Store):
+    """A Store without a file (``nyima.domain.storage.Store`` says what each method does).
 
     It is written to be obviously right, not fast: each write works on a copy that takes
     the place of the old state when everything went well.
@@ -59,6 +79,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._shelves: dict[Scope, _Shelf] = {}
+        self._jobs = 0
 
     def _of(self, scope: Scope) -> _Shelf:
         return self._shelves.get(scope) or _Shelf()
@@ -78,9 +99,11 @@ class MemoryStore:
         shelf.sessions.setdefault(session.id, session)
         stored: list[Turn] = []
         for turn in turns:
-            taken = [t.position for t in shelf.turns.values() if t.session == turn.session]
             old = shelf.turns.get(turn.id)
-            placed = replace(turn, position=old.position if old else max(taken, default=-1) + 1)
+            if old is None:
+                shelf.sessions.setdefault(turn.session, Session(turn.session, turn.at))
+                shelf.counted[turn.session] = shelf.counted.get(turn.session, -1) + 1
+            placed = replace(turn, position=old.position if old else shelf.counted[turn.session])
             shelf.turns.setdefault(turn.id, placed)
             stored.append(placed)
         self._apply(shelf, delta or Delta(), {t.id: t for t in stored})
@@ -120,7 +143,8 @@ class MemoryStore:
         for event in events:
             shelf.events.setdefault(event.id, event)
         for job in jobs:
-            shelf.jobs.setdefault(job.id, _Job(job))
+            self._jobs += 1
+            shelf.jobs.setdefault(job.id, _Job(job, self._jobs))
 
     def _apply(self, shelf: _Shelf, delta: Delta, placed: Mapping[str, Turn]) -> None:
         if not delta:
@@ -165,39 +189,58 @@ class MemoryStore:
 
     def _erase(self, shelf: _Shelf, id: str, what: str) -> None:
         if what == "scope":
-            for part in (shelf.sessions, shelf.turns, shelf.records, shelf.vectors, shelf.jobs, shelf.events):
+            parts = (shelf.sessions, shelf.turns, shelf.records, shelf.vectors, shelf.jobs, shelf.events, shelf.counted)
+            for part in parts:
                 part.clear()
             shelf.changes.clear()
             return
         {"session": shelf.sessions, "turn": shelf.turns, "event": shelf.events}.get(what, shelf.records).pop(id, None)  # type: ignore[attr-defined]
         if what == "record":
             shelf.vectors.pop(id, None)
+        if what == "session":
+            shelf.counted.pop(id, None)
         shelf.jobs = {k: j for k, j in shelf.jobs.items() if j.job.subject != id}
         shelf.events = {k: e for k, e in shelf.events.items() if id not in e.refs}
         shelf.changes = [replace(c, reason="") if id in {c.id, c.successor} else c for c in shelf.changes]
 
-    async def revision(self, scope: Scope) -> int:
-        return self._of(scope).revision
+    async def read(self, scope: Scope, asks: Sequence[Ask[Any]]) -> list[Any]:
+        return [self._answer(self._of(scope), ask) for ask in asks]
 
-    async def scopes(self) -> list[Scope]:
-        return sorted(self._shelves, key=lambda s: (s.tenant, s.user, s.assistant))
-
-    async def records(self, scope: Scope, where: RecordFilter) -> list[MemoryRecord]:
-        found = [r for r in self._of(scope).records.values() if _matches(r, where)]
-        found.sort(key=lambda r: (r.recorded.since, r.id))
-        return found if where.limit is None else found[: where.limit]
-
-    async def turns(self, scope: Scope, *, session: str | None = None, ids: Sequence[str] = ()) -> list[Turn]:
-        shelf = self._of(scope)
-        found = [
-            t for t in shelf.turns.values()
-            if (session is None or t.session == session) and (not ids or t.id in ids) and t.session in shelf.sessions
-        ]  # fmt: skip
-        return sorted(found, key=lambda t: (shelf.sessions[t.session].started, t.session, t.position, t.id))
-
-    async def sessions(self, scope: Scope, *, ids: Sequence[str] = ()) -> list[Session]:
-        found = [s for s in self._of(scope).sessions.values() if not ids or s.id in ids]
-        return sorted(found, key=lambda s: (s.started, s.id))
+    def _answer(self, shelf: _Shelf, ask: Ask[Any]) -> Any:
+        match ask:
+            case AskRecords(where):
+                found = [r for r in shelf.records.values() if _matches(r, where)]
+                return sorted(found, key=lambda r: (r.recorded.since, r.id))[: where.limit]
+            case AskTurns(session, ids, limit, last):
+                told = [
+                    t for t in shelf.turns.values()
+                    if (session is None or t.session == session) and (not ids or t.id in ids) and t.session in shelf.sessions
+                ]  # fmt: skip
+                told.sort(key=lambda t: (shelf.sessions[t.session].started, t.session, t.position, t.id))
+                return told[:limit] if last is None else told[max(0, len(told) - last) :]
+            case AskSessions(ids, unended):
+                held = [s for s in shelf.sessions.values() if (not ids or s.id in ids) and not (unended and s.ended)]
+                return sorted(held, key=lambda s: (s.started, s.id))
+            case AskEvents(kind, ref, limit):
+                logged = [e for e in shelf.events.values() if e.kind == kind and (ref is None or ref in e.refs)]
+                return logged[::-1][:limit]
+            case AskChanges():
+                return _steps(shelf.changes, ask)
+            case AskJobs(states, limit):
+                return [j.job for j in shelf.jobs.values() if not states or j.job.state in states][:limit]
+            case AskSearch(probe):
+                return self._search(shelf, probe)
+            case AskUnindexed(limit):
+                return [r for id, r in shelf.records.items() if id not in shelf.vectors][:limit]
+            case AskVectors(ids):
+                return {id: shelf.vectors[id] for id in ids if id in shelf.vectors}
+            case AskCentres():
+                return _centres(shelf)
+            case AskEmbedder():
+                return shelf.embedder
+            case AskRevision():
+                return shelf.revision
+        raise TypeError(f"MemoryStore does not know how to answer {ask!r}")
 
     async def put_session(self, scope: Scope, session: Session, jobs: Sequence[Job] = ()) -> None:
         shelf = self._of(scope).copy()
@@ -205,8 +248,7 @@ class MemoryStore:
         self._finish(shelf, jobs, (), None)
         self._shelves[scope] = shelf
 
-    async def search(self, scope: Scope, probe: Probe) -> list[Hit]:
-        shelf = self._of(scope)
+    def _search(self, shelf: _Shelf, probe: Probe) -> list[Hit]:
         where = RecordFilter(kinds=probe.kinds, at=probe.at, as_of=probe.as_of)
         allowed = [
             r for r in shelf.records.values()
@@ -227,51 +269,40 @@ class MemoryStore:
         shelf.embedder = model
         shelf.vectors |= {id: v for id, v in vectors.items() if id in shelf.records}
 
-    async def embedder(self, scope: Scope) -> str | None:
-        return self._of(scope).embedder
-
-    async def vectors(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Vector]:
-        held = self._of(scope).vectors
-        return {id: held[id] for id in ids if id in held}
-
-    async def centres(self, scope: Scope) -> Mapping[str, Vector]:
-        shelf = self._of(scope)
-        members: dict[str, list[tuple[float, ...]]] = {}
-        for record in shelf.records.values():
-            if record.kind == "relation" and record.recorded.until is None and record.id in shelf.vectors:
-                members.setdefault(record.region, []).append(_floats(shelf.vectors[record.id]))
-        means = {p: [sum(column) / len(rows) for column in zip(*rows, strict=True)] for p, rows in members.items()}
-        return {place: struct.pack(f"<{len(mean)}f", *mean) for place, mean in means.items()}
-
-    async def unindexed(self, scope: Scope, limit: int) -> list[MemoryRecord]:
-        shelf = self._of(scope)
-        return [r for id, r in shelf.records.items() if id not in shelf.vectors][:limit]
-
     async def reindex(self, scope: Scope, *, vectors: bool) -> int:
         shelf = self._of(scope)
         if vectors:
             shelf.vectors, shelf.embedder = {}, None
         return len(shelf.records)
 
-    async def jobs(self, scope: Scope, states: Sequence[str] = ()) -> list[Job]:
-        return [j.job for j in self._of(scope).jobs.values() if not states or j.job.state in states]
-
     async def lease(
-        self, scope: Scope, worker: str, now: datetime, seconds: float, kinds: Sequence[str] = ()
-    ) -> Job | None:
+        self,
+        worker: str,
+        now: datetime,
+        seconds: float,
+        *,
+        scope: Scope | None = None,
+        kinds: Sequence[str] = (),
+        limit: int = 1,
+    ) -> list[tuple[Scope, Job]]:
         until = now + timedelta(seconds=seconds)
-        for held in self._of(scope).jobs.values():
+        leased: list[tuple[Scope, Job]] = []
+        for number, whose, held in sorted(self._every_job(scope), key=lambda row: row[0]):
+            del number
             job = held.job
-            if kinds and job.kind not in kinds:
-                continue
             lapsed = job.state == "leased" and not now < held.until <= until + timedelta(hours=1)
-            if lapsed or (job.state == "queued" and held.due <= now):
+            ready = lapsed or (job.state == "queued" and held.due <= now)
+            if len(leased) < limit and ready and (not kinds or job.kind in kinds):
                 error = f"{LAPSED}: {job.lapses + 1}" if lapsed else job.error
                 holder = f"{worker}:{uuid.uuid4().hex}"
                 held.job = replace(job, state="leased", attempts=job.attempts + 1, error=error, holder=holder)
                 held.until = until
-                return held.job
-        return None
+                leased.append((whose, held.job))
+        return leased
+
+    def _every_job(self, scope: Scope | None = None) -> list[tuple[int, Scope, _Job]]:
+        shelves = self._shelves if scope is None else {scope: self._of(scope)}
+        return [(held.number, whose, held) for whose, shelf in shelves.items() for held in shelf.jobs.values()]
 
     def _held(self, scope: Scope, job: Job) -> _Job | None:
         held = self._of(scope).jobs.get(job.id)
@@ -303,12 +334,32 @@ class MemoryStore:
         self._finish(shelf, (), (event,), None)
         self._shelves[scope] = shelf
 
-    async def events(self, scope: Scope, kind: str, *, ref: str | None = None, limit: int | None = None) -> list[Event]:
-        found = [e for e in self._of(scope).events.values() if e.kind == kind and (ref is None or ref in e.refs)]
-        return found[::-1][: len(found) if limit is None else limit]
+    async def silent(self, before: datetime, limit: int) -> list[tuple[Scope, Session]]:
+        found: list[tuple[datetime, Scope, Session]] = []
+        for scope, shelf in self._shelves.items():
+            for session in shelf.sessions.values():
+                said = [t for t in shelf.turns.values() if t.session == session.id]
+                last = max(said, key=lambda t: t.position).at if said else session.started
+                if session.ended is None and last < before:
+                    found.append((last, scope, session))
+        found.sort(key=lambda row: row[0])
+        return [(scope, session) for _, scope, session in found[:limit]]
 
-    async def changes(self, scope: Scope, *, since: int = 0) -> list[ChangeRow]:
-        return [c for c in self._of(scope).changes if c.revision > since]
+    async def due(self, now: datetime, limit: int) -> list[Scope]:
+        waiting = [
+            (number, scope) for number, scope, held in self._every_job()
+            if (held.job.state == "queued" and held.due <= now) or (held.job.state == "leased" and held.until <= now)
+        ]  # fmt: skip
+        return list(dict.fromkeys(scope for _, scope in sorted(waiting, key=lambda row: row[0])))[:limit]
+
+    async def queue(self) -> Mapping[str, int]:
+        return Counter(held.job.state for _, _, held in self._every_job() if held.job.state != "done")
+
+    async def users(self, *, after: Scope | None = None, limit: int = 1_000) -> list[Scope]:
+        def key(scope: Scope) -> tuple[str, str, str]:
+            return scope.tenant, scope.user, scope.assistant
+
+        return [s for s in sorted(self._shelves, key=key) if after is None or key(s) > key(after)][:limit]
 
     async def scrub(self, scope: Scope, needles: Sequence[str]) -> Mapping[str, int]:
         del scope, needles
@@ -321,6 +372,26 @@ class MemoryStore:
         return None
 
 
+def _steps(rows: Sequence[ChangeRow], ask: AskChanges) -> list[ChangeRow]:
+    touched = {r.revision for r in rows if ask.ids is None or r.id in ask.ids or r.successor in ask.ids}
+    if ask.revisions is not None:
+        touched &= set(ask.revisions)
+    found = [r for r in rows if r.revision in touched and r.revision > ask.since and r.by not in ask.but]
+    if ask.last is not None:
+        last = sorted({r.revision for r in found}, reverse=True)[: ask.last]
+        found = [r for r in found if r.revision in last]
+    return found
+
+
+def _centres(shelf: _Shelf) -> Mapping[str, Vector]:
+    members: dict[str, list[tuple[float, ...]]] = {}
+    for record in shelf.records.values():
+        if record.kind == "relation" and record.recorded.until is None and record.id in shelf.vectors:
+            members.setdefault(record.region, []).append(_floats(shelf.vectors[record.id]))
+    means = {p: [sum(column) / len(rows) for column in zip(*rows, strict=True)] for p, rows in members.items()}
+    return {place: struct.pack(f"<{len(mean)}f", *mean) for place, mean in means.items()}
+
+
 def _matches(record: MemoryRecord, where: RecordFilter) -> bool:
     if where.kinds and record.kind not in where.kinds:
         return False
@@ -329,6 +400,10 @@ def _matches(record: MemoryRecord, where: RecordFilter) -> bool:
     if where.turns and not set(where.turns) & set(record.parents):
         return False
     if where.claims and record.claim not in where.claims:
+        return False
+    if where.bases and record.id.partition("~")[0] not in where.bases:
+        return False
+    if not record.id.startswith(where.prefix):
         return False
     if where.session is not None and record.region != where.session:
         return False

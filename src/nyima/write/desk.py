@@ -9,8 +9,9 @@ from typing import Any
 
 from nyima.domain.conversation import Origin, Role, Scope, Session, Turn, dialogue_lines
 from nyima.domain.evidence import Notes
-from nyima.domain.ports import Clock, Embedder, Event, Store
+from nyima.domain.ports import Clock, Embedder, Event
 from nyima.domain.recipe import Recipe
+from nyima.domain.storage import Store
 from nyima.errors import NotFound
 from nyima.language.words import cut_tokens, own_words, tokens
 from nyima.read.calls import Caller

@@ -16,10 +16,11 @@ from nyima.domain.changes import Add, Delta, Revise, merge
 from nyima.domain.conversation import Role, Scope, Session, Turn
 from nyima.domain.evidence import Notes
 from nyima.domain.mechanism import Registry, When, Writer
-from nyima.domain.ports import Clock, Embedder, Event, Job, Store, follow_up
+from nyima.domain.ports import Clock, Embedder, Event, Job, follow_up
 from nyima.domain.recipe import Recipe
 from nyima.domain.records import Episode, Note, ProfileFact
 from nyima.domain.roles import Written
+from nyima.domain.storage import Store
 from nyima.errors import ConfigError, Conflict, LostLease, ModelError, NotFound, NyimaError, StoreError
 from nyima.language.facts import proposals
 from nyima.language.intent import first_person, worth_keeping
@@ -154,12 +155,11 @@ class Ingest:
     async def end_silent(self, scope: Scope, recipe: Recipe, *, keep: str | None = None) -> int:
         """End the sessions whose last turn is older than the silence; how many."""
         count = 0
-        for session in await self.store.sessions(scope):
-            if session.ended is not None or session.id == keep:
+        for session in await self.store.sessions(scope, unended=True):
+            if session.id == keep:
                 continue
-            turns = await self.store.turns(scope, session=session.id)
-            last = turns[-1].at if turns else session.started
-            if self.clock.now() - last >= self.silence:
+            last = await self.store.turns(scope, session=session.id, last=1)
+            if self.clock.now() - (last[0].at if last else session.started) >= self.silence:
                 await self.end(scope, session, recipe)
                 count += 1
         return count
@@ -168,9 +168,10 @@ class Ingest:
         """Do one job (of these kinds) that is due. A job that fails, or kills its worker, is put back
         with backoff, then parked; the error stays with it. While the work runs the lease is
         renewed. Returns the job, in the state ``done`` when it was done; None when none was due."""
-        job = await self.store.lease(scope, worker, self.clock.now(), _LEASE_SECONDS, kinds)
-        if job is None:
+        leased = await self.store.lease(worker, self.clock.now(), _LEASE_SECONDS, scope=scope, kinds=kinds)
+        if not leased:
             return None
+        ((_, job),) = leased
         if job.lapses >= _MOST_ATTEMPTS:
             await self.store.settle(scope, job, retry_at=None, error=job.error)
             return job

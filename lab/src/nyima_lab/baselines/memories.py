@@ -12,9 +12,10 @@ from pydantic import BaseModel, Field
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.mechanism import Mechanism, When, Writer
-from nyima.domain.ports import Probe, RecordFilter, Store, Vector
+from nyima.domain.ports import Probe, RecordFilter, Vector
 from nyima.domain.records import Relation
 from nyima.domain.roles import Judgement
+from nyima.domain.storage import Store
 from nyima.errors import ModelError, ModelGarbled
 from nyima.language.words import cut_tokens
 from nyima.mechanisms.graph.partitions import Embed, floats

@@ -10,7 +10,8 @@ import numpy as np
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Query
-from nyima.domain.ports import Hit, Probe, Store, Vector
+from nyima.domain.ports import Hit, Probe, Vector
+from nyima.domain.storage import Store
 from nyima.mechanisms.graph.policy import Array, Policy, policy_from
 
 __all__ = ["PARTITION_AGENT", "PartitionAgent", "learned_agent", "partition_states", "seen_from"]

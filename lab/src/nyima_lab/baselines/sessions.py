@@ -17,9 +17,10 @@ from nyima.domain.changes import Add, Change, Delta, Revise
 from nyima.domain.conversation import Role, Scope, Session, Turn, dialogue_lines, least_trusted
 from nyima.domain.evidence import Evidence, Step
 from nyima.domain.mechanism import Mechanism, Source, When, Writer
-from nyima.domain.ports import Job, RecordFilter, Store
+from nyima.domain.ports import Job, RecordFilter
 from nyima.domain.records import Interval, MemoryRecord, Provenance, Summary
 from nyima.domain.roles import Retriever, Written
+from nyima.domain.storage import Store
 from nyima.errors import ModelGarbled
 from nyima.language.words import cut_tokens
 from nyima.mechanisms.history import search

@@ -14,8 +14,9 @@ import numpy as np
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query
 from nyima.domain.mechanism import Mechanism
-from nyima.domain.ports import PairScorer, SourceModel, Store, Vector
+from nyima.domain.ports import PairScorer, SourceModel, Vector
 from nyima.domain.roles import Judgement, Planned, Reply, ReplyRequest
+from nyima.domain.storage import Store
 from nyima.errors import ConfigError, ModelError
 from nyima.read.judge import ranked_by
 from nyima.read.kit import Kit

@@ -12,10 +12,11 @@ from nyima.app.registry import registry
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Origin, Scope
 from nyima.domain.evidence import Evidence, Query, Step
-from nyima.domain.ports import ChatModel, Embedder, PairScorer, RecordFilter, SourceModel, Store
+from nyima.domain.ports import ChatModel, Embedder, PairScorer, RecordFilter, SourceModel
 from nyima.domain.recipe import Weights
 from nyima.domain.records import Interval, Passage, Provenance
 from nyima.domain.roles import Judge, Planned, Planner, Retriever
+from nyima.domain.storage import Store
 from nyima.errors import InputError
 from nyima.read.calls import Caller
 from nyima.read.embedding import QueryEmbedder, index_pending

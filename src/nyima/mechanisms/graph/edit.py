@@ -15,8 +15,9 @@ from datetime import datetime, timedelta, tzinfo
 
 from nyima.domain.changes import Add, Change, Retire, Revise
 from nyima.domain.conversation import Origin, Scope, Turn
-from nyima.domain.ports import RecordFilter, Store
+from nyima.domain.ports import RecordFilter
 from nyima.domain.records import ME, Claim, Entity, Interval, Provenance, Relation
+from nyima.domain.storage import Store
 from nyima.language.english.comparing import (
     OVER,
     called,

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from nyima.domain.conversation import Scope, Turn
-from nyima.domain.ports import Probe, RecordFilter, Store
+from nyima.domain.ports import Probe, RecordFilter
 from nyima.domain.records import ME, Claim, Entity, Interval, Provenance, Relation
+from nyima.domain.storage import Store
 from nyima.language.english.mentions import PERSONAL, ROLE_NAME, THINGS, canonical_mention, is_person, stems
 from nyima.language.relations import label_of
 from nyima.language.words import fold

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nyima.domain.conversation import Scope
-from nyima.domain.ports import Probe, RecordFilter, Store, Vector
+from nyima.domain.ports import Probe, RecordFilter, Vector
 from nyima.domain.records import Relation, partition
+from nyima.domain.storage import Store
 from nyima.language.relations import LABELS, OPEN_LABELS, SUBCLASSES, Subclass, subclass_of
 from nyima.read.kit import Embed
 

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Budget, Evidence, Query, Selection, Step, Visit
-from nyima.domain.ports import RecordFilter, Store, Vector
+from nyima.domain.ports import RecordFilter, Vector
 from nyima.domain.recipe import SourceSpec
 from nyima.domain.records import ME, Entity, MemoryRecord, Relation
 from nyima.domain.roles import Retriever
+from nyima.domain.storage import Store
 from nyima.errors import ModelError
 from nyima.language.english.questions import MENTION, WH
 from nyima.language.words import content_words

@@ -10,16 +10,19 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from nyima.domain.conversation import Session, Turn
+from nyima.domain.changes import ChangeRow
+from nyima.domain.conversation import Origin, Role, Session, Turn
 from nyima.domain.ports import LAPSED, Event, Job, RecordFilter
 from nyima.domain.records import Episode, MemoryRecord
+from nyima.domain.storage import AskChanges, AskEvents, AskJobs, AskSessions, AskTurns
 from nyima.errors import Conflict, LostLease, NotFound
 from nyima.stores.encoding import claim_key, decode, encode, from_micros, micros
 from nyima.stores.sqlite import indexes
 
 __all__ = [
-    "add_change", "add_event", "add_jobs", "add_record", "add_turn", "close_record", "embedder", "events", "finish", "jobs", "lease",
-    "moment", "put_session", "records", "renew", "requeue", "settle", "unindexed",
+    "add_change", "add_event", "add_jobs", "add_record", "add_turn", "changes", "close_record", "embedder", "events", "finish",
+    "jobs", "lease", "moment", "put_session", "records", "renew", "requeue", "revision", "sessions", "settle", "turns",
+    "unindexed", "vectors",
 ]  # fmt: skip
 
 _COLUMNS = "r.id, r.kind, r.valid_from, r.valid_to, r.rec_from, r.rec_to, r.stale, r.body"
@@ -36,26 +39,32 @@ def moment(value: int) -> datetime:
 
 
 def put_session(db: sqlite3.Connection, n: int, session: Session, *, replace: bool) -> None:
-    """Insert a session; replace an older line only when asked."""
+    """Insert a session; replace what an older line says only when asked."""
+    otherwise = "UPDATE SET started = excluded.started, ended = excluded.ended, title = excluded.title"
     db.execute(
-        f"INSERT OR {'REPLACE' if replace else 'IGNORE'} INTO sessions VALUES (?, ?, ?, ?, ?)",
-        (n, session.id, micros(session.started), micros(session.ended), session.title),
+        "INSERT INTO sessions (scope, id, started, ended, title, last_turn) VALUES (?, ?, ?, ?, ?, ?)"
+        f" ON CONFLICT (scope, id) DO {otherwise if replace else 'NOTHING'}",
+        (n, session.id, micros(session.started), micros(session.ended), session.title, micros(session.started)),
     )
 
 
 def add_turn(db: sqlite3.Connection, n: int, turn: Turn) -> Turn:
-    """Insert a turn at the end of its session; an id that exists keeps its row."""
+    """Insert a turn at the end of its session, whose line counts; an id that exists keeps its row."""
     row = db.execute("SELECT position FROM turns WHERE scope = ? AND id = ?", (n, turn.id)).fetchone()
-    if row is None:
-        row = db.execute(
-            "SELECT ifnull(max(position), -1) + 1 FROM turns WHERE scope = ? AND session = ?", (n, turn.session)
-        ).fetchone()
-        db.execute(
-            "INSERT INTO turns (scope, id, session, position, role, text, at, origin, speaker)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (n, turn.id, turn.session, row[0], turn.role, turn.text, micros(turn.at), turn.origin, turn.speaker),
-        )
-    return replace(turn, position=row[0])
+    if row is not None:
+        return replace(turn, position=row[0])
+    put_session(db, n, Session(turn.session, turn.at), replace=False)
+    (position,) = db.execute(
+        "UPDATE sessions SET next_position = next_position + 1, last_turn = ? WHERE scope = ? AND id = ?"
+        " RETURNING next_position - 1",
+        (micros(turn.at), n, turn.session),
+    ).fetchone()
+    db.execute(
+        "INSERT INTO turns (scope, id, session, position, role, text, at, origin, speaker)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (n, turn.id, turn.session, position, turn.role, turn.text, micros(turn.at), turn.origin, turn.speaker),
+    )
+    return replace(turn, position=position)
 
 
 def add_record(db: sqlite3.Connection, n: int, record: MemoryRecord, places: Mapping[str, tuple[str, int]]) -> None:
@@ -68,11 +77,11 @@ def add_record(db: sqlite3.Connection, n: int, record: MemoryRecord, places: Map
         record = replace(record, position=position)
     cursor = db.execute(
         "INSERT OR IGNORE INTO records (scope, id, kind, session, position, valid_from, valid_to, rec_from, rec_to,"
-        " stale, body, claim) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " stale, body, claim, base) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             n, record.id, record.kind, session, position, micros(record.valid.since), micros(record.valid.until),
             micros(record.recorded.since), micros(record.recorded.until), int(record.stale), encode(record),
-            claim_key(record.claim),
+            claim_key(record.claim), record.id.partition("~")[0],
         ),
     )  # fmt: skip
     if not cursor.rowcount:
@@ -122,7 +131,8 @@ def records(db: sqlite3.Connection, n: int, where: RecordFilter) -> list[MemoryR
     """The records that match, by recorded time and id."""
     parts, values = ["r.scope = ?"], [n]
     # A unary plus keeps SQLite from reading a whole kind where a few rows are named.
-    plus = "+" if where.ids or where.turns or where.claims else ""
+    named = where.ids or where.turns or where.claims or where.bases or where.prefix
+    plus = "+" if named else ""
     conditions: list[tuple[bool, str, list[Any]]] = [
         (bool(where.kinds), f"{plus}r.kind IN (SELECT value FROM json_each(?))", [json.dumps(where.kinds)]),
         (bool(where.ids), "r.id IN (SELECT value FROM json_each(?))", [json.dumps(where.ids)]),
@@ -136,6 +146,8 @@ def records(db: sqlite3.Connection, n: int, where: RecordFilter) -> list[MemoryR
             "r.claim IN (SELECT value FROM json_each(?))",
             [json.dumps([claim_key(c) for c in where.claims])],
         ),
+        (bool(where.bases), "r.base IN (SELECT value FROM json_each(?))", [json.dumps(where.bases)]),
+        (bool(where.prefix), "r.id >= ? AND r.id < ?", [where.prefix, where.prefix + "\U0010ffff"]),
         (where.session is not None, "r.session = ?", [where.session]),
         (where.positions is not None, "r.position BETWEEN ? AND ?", list(where.positions or ())),
     ]
@@ -159,6 +171,83 @@ def embedder(db: sqlite3.Connection, n: int) -> str | None:
     """The model that the scope's vectors come from."""
     row = db.execute("SELECT value FROM meta WHERE key = ?", (f"embedder {n:d}",)).fetchone()
     return None if row is None else str(row[0])
+
+
+def turns(db: sqlite3.Connection, n: int, ask: AskTurns) -> list[Turn]:
+    """The turns, by session start, then position."""
+    sql = (
+        "SELECT t.id, t.session, t.role, t.text, t.at, t.origin, t.speaker, t.position FROM turns t"
+        " JOIN sessions s ON s.scope = t.scope AND s.id = t.session WHERE t.scope = ?"
+    )
+    values: list[Any] = [n]
+    if ask.session is not None:
+        sql += " AND t.session = ?"
+        values.append(ask.session)
+    if ask.ids:
+        sql += " AND t.id IN (SELECT value FROM json_each(?))"
+        values.append(json.dumps(ask.ids))
+    order, limit = "ORDER BY s.started, t.session, t.position, t.id", _limit(ask.limit)
+    if ask.last is not None:
+        order, limit = "ORDER BY s.started DESC, t.session DESC, t.position DESC, t.id DESC", ask.last
+    rows = db.execute(f"{sql} {order} LIMIT ?", (*values, limit)).fetchall()
+    found = [Turn(r[0], r[1], Role(r[2]), r[3], moment(r[4]), Origin(r[5]), r[6], r[7]) for r in rows]
+    return found if ask.last is None else found[::-1]
+
+
+def sessions(db: sqlite3.Connection, n: int, ask: AskSessions) -> list[Session]:
+    """The sessions, by start and id."""
+    sql, values = "SELECT id, started, ended, title FROM sessions WHERE scope = ?", [n]
+    if ask.ids:
+        sql += " AND id IN (SELECT value FROM json_each(?))"
+    if ask.unended:
+        sql += " AND ended IS NULL"
+    rows = db.execute(sql + " ORDER BY started, id", (*values, *([json.dumps(ask.ids)] if ask.ids else [])))
+    return [Session(r[0], moment(r[1]), from_micros(r[2]), r[3]) for r in rows]
+
+
+def changes(db: sqlite3.Connection, n: int, ask: AskChanges) -> list[ChangeRow]:
+    """The history of changes, oldest first, whole steps."""
+    some = "IN (SELECT value FROM json_each(?))"
+    conditions, values = ["scope = ?", "revision > ?"], [n, ask.since]
+    bound: list[Any] = [*values]
+    if ask.but:
+        conditions.append(f"by NOT {some}")
+        bound.append(json.dumps(ask.but))
+    if ask.ids is not None:
+        ids = json.dumps(ask.ids)
+        conditions.append(
+            f"revision IN (SELECT revision FROM changes WHERE scope = ? AND id {some}"
+            f" UNION SELECT revision FROM changes WHERE scope = ? AND successor {some})"
+        )
+        bound += [n, ids, n, ids]
+    if ask.revisions is not None:
+        conditions.append(f"revision {some}")
+        bound.append(json.dumps(ask.revisions))
+    where = " AND ".join(conditions)
+    if ask.last is not None:
+        steps = f"SELECT DISTINCT revision FROM changes WHERE {where} ORDER BY revision DESC LIMIT ?"
+        where, bound = f"{where} AND revision IN ({steps})", [*bound, *bound, ask.last]
+    sql = f"SELECT revision, verb, id, successor, at, by, reason FROM changes WHERE {where} ORDER BY revision, ordinal"
+    return [ChangeRow(r[0], r[1], r[2], r[3], moment(r[4]), r[5], r[6]) for r in db.execute(sql, bound)]
+
+
+def vectors(db: sqlite3.Connection, n: int, ids: Sequence[str]) -> dict[str, bytes]:
+    """The vectors of records, of those that have one."""
+    sql = (
+        "SELECT r.id, v.v FROM records r JOIN vectors v ON v.n = r.n"
+        " WHERE r.scope = ? AND r.id IN (SELECT value FROM json_each(?))"
+    )
+    return dict(db.execute(sql, (n, json.dumps(list(ids)))).fetchall())
+
+
+def revision(db: sqlite3.Connection, n: int) -> int:
+    """The number of commits so far."""
+    row = db.execute("SELECT revision FROM scopes WHERE n = ?", (n,)).fetchone()
+    return row[0] if row else 0
+
+
+def _limit(limit: int | None) -> int:
+    return -1 if limit is None else limit
 
 
 def unindexed(db: sqlite3.Connection, n: int, limit: int) -> list[MemoryRecord]:
@@ -185,14 +274,14 @@ def add_event(db: sqlite3.Connection, n: int, event: Event) -> None:
         db.executemany("INSERT OR IGNORE INTO event_refs VALUES (?, ?, ?)", refs)
 
 
-def events(db: sqlite3.Connection, n: int, kind: str, ref: str | None, limit: int | None) -> list[Event]:
+def events(db: sqlite3.Connection, n: int, ask: AskEvents) -> list[Event]:
     """Events of a kind, newest first."""
     sql = "SELECT id, kind, at, refs, body FROM events WHERE scope = ? AND kind = ?"
-    values: list[Any] = [n, kind]
-    if ref is not None:
+    values: list[Any] = [n, ask.kind]
+    if ask.ref is not None:
         sql += " AND n IN (SELECT n FROM event_refs WHERE scope = ? AND ref = ?)"
-        values += [n, ref]
-    rows = db.execute(sql + " ORDER BY n DESC LIMIT ?", (*values, -1 if limit is None else limit))
+        values += [n, ask.ref]
+    rows = db.execute(sql + " ORDER BY n DESC LIMIT ?", (*values, _limit(ask.limit)))
     return [Event(r[0], r[1], moment(r[2]), tuple(json.loads(r[3])), json.loads(r[4])) for r in rows]
 
 
@@ -226,38 +315,40 @@ def finish(
     add_jobs(db, n, jobs)
 
 
-def jobs(db: sqlite3.Connection, n: int, states: Sequence[str]) -> list[Job]:
-    """The jobs in these states, by age."""
+def jobs(db: sqlite3.Connection, n: int, ask: AskJobs) -> list[Job]:
+    """The jobs in some states, by age."""
     sql = "SELECT id, kind, subject, state, attempts, error, recipe, worker FROM jobs WHERE scope = ?"
     values: list[Any] = [n]
-    if states:
+    if ask.states:
         sql += " AND state IN (SELECT value FROM json_each(?))"
-        values.append(json.dumps(list(states)))
-    return [Job(*row) for row in db.execute(sql + " ORDER BY n", values)]
+        values.append(json.dumps(ask.states))
+    return [Job(*row) for row in db.execute(sql + " ORDER BY n LIMIT ?", (*values, _limit(ask.limit)))]
 
 
-def lease(db: sqlite3.Connection, n: int, worker: str, times: tuple[int, int], kinds: Sequence[str]) -> Job | None:
-    """The oldest job that is due, now leased to the worker. A lease that ends much later than one
-    that begins now can only come from a clock that was set back since: it counts as run out."""
-    now, until = times
+def lease(
+    db: sqlite3.Connection, n: int | None, worker: str, now: int, until: int, kinds: Sequence[str], limit: int
+) -> list[tuple[int, Job]]:
+    """The oldest jobs that are due (of a scope, or of any), now leased to the worker, each with the
+    number of its scope. A lease that ends much later than one that begins now can only come from
+    a clock that was set back since: it counts as run out."""
     wanted = json.dumps(list(kinds)) if kinds else None
-    row = db.execute(
-        "SELECT n, id, kind, subject, state, attempts, error, recipe FROM jobs WHERE scope = ? AND"
-        " ((state = 'queued' AND due <= ?) OR (state = 'leased' AND (lease_until <= ? OR lease_until > ?)))"
-        " AND (? IS NULL OR kind IN (SELECT value FROM json_each(?))) ORDER BY n LIMIT 1",
-        (n, now, now, until + _CLOCKS_DIFFER, wanted, wanted),
-    ).fetchone()
-    if row is None:
-        return None
-    number, id, kind, subject, state, attempts, error, recipe = row
-    if state == "leased":
-        error = f"{LAPSED}: {Job(id, kind, subject, error=error).lapses + 1}"
-    holder = f"{worker}:{uuid.uuid4().hex}"
-    db.execute(
-        "UPDATE jobs SET state = 'leased', worker = ?, lease_until = ?, attempts = ?, error = ? WHERE n = ?",
-        (holder, until, attempts + 1, error, number),
-    )
-    return Job(id, kind, subject, "leased", attempts + 1, error, recipe, holder)
+    rows = db.execute(
+        "SELECT n, scope, id, kind, subject, state, attempts, error, recipe FROM jobs WHERE state IN ('queued', 'leased')"
+        + (" AND scope = ?" if n is not None else "")
+        + " AND ((state = 'queued' AND due <= ?) OR (state = 'leased' AND (lease_until <= ? OR lease_until > ?)))"
+        " AND (? IS NULL OR kind IN (SELECT value FROM json_each(?))) ORDER BY n LIMIT ?",
+        (*(() if n is None else (n,)), now, now, until + _CLOCKS_DIFFER, wanted, wanted, limit),
+    ).fetchall()
+    leased: list[tuple[int, Job]] = []
+    for number, scope, id, kind, subject, state, attempts, error, recipe in rows:
+        lapsed = f"{LAPSED}: {Job(id, kind, subject, error=error).lapses + 1}" if state == "leased" else error
+        holder = f"{worker}:{uuid.uuid4().hex}"
+        db.execute(
+            "UPDATE jobs SET state = 'leased', worker = ?, lease_until = ?, attempts = ?, error = ? WHERE n = ?",
+            (holder, until, attempts + 1, lapsed, number),
+        )
+        leased.append((scope, Job(id, kind, subject, "leased", attempts + 1, lapsed, recipe, holder)))
+    return leased
 
 
 def renew(db: sqlite3.Connection, n: int, job: Job, until: int) -> bool:

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from nyima.domain.changes import Add, ChangeRow, Delta, Erase, Retire, Revise
-from nyima.domain.conversation import Origin, Role, Scope, Session, Turn
-from nyima.domain.ports import Event, Hit, Job, Probe, RecordFilter, Vector
-from nyima.domain.records import MemoryRecord
+from nyima.domain.changes import Add, Delta, Erase, Retire, Revise
+from nyima.domain.conversation import Scope, Session, Turn
+from nyima.domain.ports import Event, Hit, Job, Probe, Vector
+from nyima.domain.storage import (
+    Ask,
+    AskCentres,
+    AskChanges,
+    AskEmbedder,
+    AskEvents,
+    AskJobs,
+    AskRecords,
+    AskRevision,
+    AskSearch,
+    AskSessions,
+    AskTurns,
+    AskUnindexed,
+    AskVectors,
+    Store,
+)
 from nyima.errors import Conflict, EmbedderMismatch
 from nyima.stores.encoding import from_micros, micros
 from nyima.stores.sqlite import files as sqlite_files
-from nyima.stores.sqlite import indexes
-from nyima.stores.sqlite import rows as sqlite_rows
+from nyima.stores.sqlite import indexes, rows
 from nyima.stores.sqlite.files import translated
 
 __all__ = ["SqliteStore"]
@@ -29,8 +42,8 @@ __all__ = ["SqliteStore"]
 T = TypeVar("T")
 
 
-class SqliteStore:
-    """A Store in one file (``nyima.domain.ports.Store`` says what each method does).
+class SqliteStore(Store):
+    """A Store in one file (``nyima.domain.storage.Store`` says what each method does).
 
     All statements of one process run on one thread, in order. WAL with
     ``synchronous=FULL``: what was acknowledged survives a power cut.
@@ -73,6 +86,10 @@ class SqliteStore:
         self._numbers[scope] = int(row[0])
         return int(row[0])
 
+    def _scope(self, number: int) -> Scope:
+        """The scope of a row number."""
+        return Scope(*self._db.execute("SELECT tenant, user, assistant FROM scopes WHERE n = ?", (number,)).fetchone())
+
     # --- writing ---
 
     async def append(
@@ -91,11 +108,11 @@ class SqliteStore:
         def work() -> list[Turn]:
             with self._transaction() as db:
                 n = self._number(scope, make=True)
-                sqlite_rows.put_session(db, n, session, replace=False)
-                stored = [sqlite_rows.add_turn(db, n, turn) for turn in turns]
+                rows.put_session(db, n, session, replace=False)
+                stored = [rows.add_turn(db, n, turn) for turn in turns]
                 places = {t.id: (t.session, t.position) for t in stored}
                 self._apply(db, n, delta or Delta(), places)
-                sqlite_rows.finish(db, n, jobs, events, close)
+                rows.finish(db, n, jobs, events, close)
             return stored
 
         return await self._run(work)
@@ -119,7 +136,7 @@ class SqliteStore:
                 (now,) = db.execute("SELECT revision FROM scopes WHERE n = ?", (n,)).fetchone()
                 if expect is not None and now != expect:
                     raise Conflict(f"the memory is at revision {now}, not {expect}: read it again and retry")
-                sqlite_rows.finish(db, n, jobs, events, close, holder)
+                rows.finish(db, n, jobs, events, close, holder)
                 return self._apply(db, n, delta, {})
 
         return await self._run(work)
@@ -139,19 +156,19 @@ class SqliteStore:
                 match change:
                     case Add(record):
                         row = ("add", record.id, None, record.recorded.since, "")
-                        sqlite_rows.add_record(db, n, record, places)
+                        rows.add_record(db, n, record, places)
                     case Revise(id, successor, reason):
                         at = successor.recorded.since
                         row = ("revise", id, successor.id, at, reason)
-                        sqlite_rows.close_record(db, n, id, at, successor.valid.since)
-                        sqlite_rows.add_record(db, n, successor, places)
+                        rows.close_record(db, n, id, at, successor.valid.since)
+                        rows.add_record(db, n, successor, places)
                     case Retire(id, at, reason, stale):
                         row = ("retire", id, None, at, reason)
-                        sqlite_rows.close_record(db, n, id, at, at, stale=stale)
+                        rows.close_record(db, n, id, at, at, stale=stale)
                     case Erase(id=id):
                         row = ("erase", id, None, None, "")
                 closed = closed or row[0] != "add"
-                sqlite_rows.add_change(db, n, revision, ordinal, row, delta.by)
+                rows.add_change(db, n, revision, ordinal, row, delta.by)
         db.execute("UPDATE scopes SET revision = ?, closed = closed + ? WHERE n = ?", (revision, int(closed), n))
         return revision
 
@@ -161,8 +178,8 @@ class SqliteStore:
         def work() -> None:
             with self._transaction() as db:
                 n = self._number(scope, make=True)
-                sqlite_rows.put_session(db, n, session, replace=True)
-                sqlite_rows.add_jobs(db, n, jobs)
+                rows.put_session(db, n, session, replace=True)
+                rows.add_jobs(db, n, jobs)
 
         await self._run(work)
 
@@ -171,87 +188,63 @@ class SqliteStore:
 
         def work() -> None:
             with self._transaction() as db:
-                sqlite_rows.add_event(db, self._number(scope, make=True), event)
+                rows.add_event(db, self._number(scope, make=True), event)
 
         await self._run(work)
 
     # --- reading ---
 
-    async def revision(self, scope: Scope) -> int:
-        """The number of commits so far."""
+    async def read(self, scope: Scope, asks: Sequence[Ask[Any]]) -> list[Any]:
+        """Answer all asks on one snapshot."""
 
-        def work() -> int:
-            row = self._db.execute("SELECT revision FROM scopes WHERE n = ?", (self._number(scope),)).fetchone()
-            return row[0] if row else 0
-
-        return await self._run(work)
-
-    async def scopes(self) -> list[Scope]:
-        """Every scope that was written to."""
-        rows = await self._run(
-            lambda: self._db.execute("SELECT tenant, user, assistant FROM scopes ORDER BY 1, 2, 3").fetchall()
-        )
-        return [Scope(*row) for row in rows]
-
-    async def records(self, scope: Scope, where: RecordFilter) -> list[MemoryRecord]:
-        """The records that match, by recorded time and id."""
-        return await self._run(lambda: sqlite_rows.records(self._db, self._number(scope), where))
-
-    async def turns(self, scope: Scope, *, session: str | None = None, ids: Sequence[str] = ()) -> list[Turn]:
-        """The turns, by session start, then position."""
-        sql = (
-            "SELECT t.id, t.session, t.role, t.text, t.at, t.origin, t.speaker, t.position FROM turns t"
-            " JOIN sessions s ON s.scope = t.scope AND s.id = t.session WHERE t.scope = ?"
-        )
-        values: list[object] = []
-        if session is not None:
-            sql += " AND t.session = ?"
-            values.append(session)
-        if ids:
-            sql += " AND t.id IN (SELECT value FROM json_each(?))"
-            values.append(json.dumps(list(ids)))
-        sql += " ORDER BY s.started, t.session, t.position, t.id"
-        rows = await self._run(lambda: self._db.execute(sql, (self._number(scope), *values)).fetchall())
-        return [Turn(r[0], r[1], Role(r[2]), r[3], sqlite_rows.moment(r[4]), Origin(r[5]), r[6], r[7]) for r in rows]
-
-    async def sessions(self, scope: Scope, *, ids: Sequence[str] = ()) -> list[Session]:
-        """The sessions, by start and id."""
-        sql = "SELECT id, started, ended, title FROM sessions WHERE scope = ?"
-        if ids:
-            sql += " AND id IN (SELECT value FROM json_each(?))"
-        values = (json.dumps(list(ids)),) if ids else ()
-        rows = await self._run(
-            lambda: self._db.execute(sql + " ORDER BY started, id", (self._number(scope), *values)).fetchall()
-        )
-        return [Session(r[0], sqlite_rows.moment(r[1]), from_micros(r[2]), r[3]) for r in rows]
-
-    async def events(self, scope: Scope, kind: str, *, ref: str | None = None, limit: int | None = None) -> list[Event]:
-        """Events of a kind, newest first."""
-        return await self._run(lambda: sqlite_rows.events(self._db, self._number(scope), kind, ref, limit))
-
-    async def changes(self, scope: Scope, *, since: int = 0) -> list[ChangeRow]:
-        """The history of changes, oldest first."""
-        sql = (
-            "SELECT revision, verb, id, successor, at, by, reason FROM changes"
-            " WHERE scope = ? AND revision > ? ORDER BY revision, ordinal"
-        )
-        rows = await self._run(lambda: self._db.execute(sql, (self._number(scope), since)).fetchall())
-        return [ChangeRow(r[0], r[1], r[2], r[3], sqlite_rows.moment(r[4]), r[5], r[6]) for r in rows]
-
-    # --- searching ---
-
-    async def search(self, scope: Scope, probe: Probe) -> list[Hit]:
-        """The best hits for words or for a vector."""
-
-        def work() -> list[Hit]:
+        def work() -> list[Any]:
             n = self._number(scope)
-            if not n:
-                return []
-            if probe.vector is not None:
-                return self._matrices.search(self._db, n, probe)
-            return indexes.search_words(self._db, n, probe)
+            if len(asks) == 1:
+                return [self._answer(n, asks[0])]
+            self._db.execute("BEGIN")
+            try:
+                return [self._answer(n, ask) for ask in asks]
+            finally:
+                self._db.execute("COMMIT")
 
         return await self._run(work)
+
+    def _answer(self, n: int, ask: Ask[Any]) -> Any:
+        match ask:
+            case AskRecords(where):
+                return rows.records(self._db, n, where)
+            case AskTurns():
+                return rows.turns(self._db, n, ask)
+            case AskSessions():
+                return rows.sessions(self._db, n, ask)
+            case AskEvents():
+                return rows.events(self._db, n, ask)
+            case AskChanges():
+                return rows.changes(self._db, n, ask)
+            case AskJobs():
+                return rows.jobs(self._db, n, ask)
+            case AskSearch(probe):
+                return self._search(n, probe)
+            case AskUnindexed(limit):
+                return rows.unindexed(self._db, n, limit)
+            case AskVectors(ids):
+                return rows.vectors(self._db, n, ids)
+            case AskCentres():
+                return self._matrices.centres(self._db, n) if n else {}
+            case AskEmbedder():
+                return rows.embedder(self._db, n)
+            case AskRevision():
+                return rows.revision(self._db, n)
+        raise TypeError(f"SqliteStore does not know how to answer {ask!r}")
+
+    def _search(self, n: int, probe: Probe) -> list[Hit]:
+        if not n:
+            return []
+        if probe.vector is not None:
+            return self._matrices.search(self._db, n, probe)
+        return indexes.search_words(self._db, n, probe)
+
+    # --- indexing ---
 
     async def index(self, scope: Scope, vectors: Mapping[str, Vector], model: str) -> None:
         """Store the vectors of records."""
@@ -259,7 +252,7 @@ class SqliteStore:
         def work() -> None:
             with self._transaction() as db:
                 n = self._number(scope)
-                known = sqlite_rows.embedder(db, n)
+                known = rows.embedder(db, n)
                 if known is None:
                     db.execute("INSERT INTO meta VALUES (?, ?)", (f"embedder {n:d}", model))
                 elif known != model:
@@ -274,32 +267,6 @@ class SqliteStore:
                     )
 
         await self._run(work)
-
-    async def embedder(self, scope: Scope) -> str | None:
-        """The model that the scope's vectors come from."""
-        return await self._run(lambda: sqlite_rows.embedder(self._db, self._number(scope)))
-
-    async def vectors(self, scope: Scope, ids: Sequence[str]) -> Mapping[str, Vector]:
-        """The vectors of records, of those that have one."""
-        sql = (
-            "SELECT r.id, v.v FROM records r JOIN vectors v ON v.n = r.n"
-            " WHERE r.scope = ? AND r.id IN (SELECT value FROM json_each(?))"
-        )
-        values = (self._number(scope), json.dumps(list(ids)))
-        return dict(await self._run(lambda: self._db.execute(sql, values).fetchall()))
-
-    async def centres(self, scope: Scope) -> Mapping[str, Vector]:
-        """The mean vector of the believed relations, by their place."""
-
-        def work() -> Mapping[str, Vector]:
-            n = self._number(scope)
-            return self._matrices.centres(self._db, n) if n else {}
-
-        return await self._run(work)
-
-    async def unindexed(self, scope: Scope, limit: int) -> list[MemoryRecord]:
-        """Records without a vector, oldest first."""
-        return await self._run(lambda: sqlite_rows.unindexed(self._db, self._number(scope), limit))
 
     async def reindex(self, scope: Scope, *, vectors: bool) -> int:
         """Rebuild the full-text rows, and drop all vectors when asked."""
@@ -318,19 +285,24 @@ class SqliteStore:
 
     # --- jobs ---
 
-    async def jobs(self, scope: Scope, states: Sequence[str] = ()) -> list[Job]:
-        """The jobs in these states, by age."""
-        return await self._run(lambda: sqlite_rows.jobs(self._db, self._number(scope), states))
-
     async def lease(
-        self, scope: Scope, worker: str, now: datetime, seconds: float, kinds: Sequence[str] = ()
-    ) -> Job | None:
-        """Take the oldest job that is due and not leased."""
+        self,
+        worker: str,
+        now: datetime,
+        seconds: float,
+        *,
+        scope: Scope | None = None,
+        kinds: Sequence[str] = (),
+        limit: int = 1,
+    ) -> list[tuple[Scope, Job]]:
+        """Take the oldest jobs that are due and not leased."""
 
-        def work() -> Job | None:
+        def work() -> list[tuple[Scope, Job]]:
             with self._transaction() as db:
+                n = None if scope is None else self._number(scope)
                 until = micros(now + timedelta(seconds=seconds)) or 0
-                return sqlite_rows.lease(db, self._number(scope), worker, (micros(now) or 0, until), kinds)
+                leased = rows.lease(db, n, worker, micros(now) or 0, until, kinds, limit)
+                return [(self._scope(number), job) for number, job in leased]
 
         return await self._run(work)
 
@@ -340,7 +312,7 @@ class SqliteStore:
         def work() -> bool:
             with self._transaction() as db:
                 until = micros(now + timedelta(seconds=seconds)) or 0
-                return sqlite_rows.renew(db, self._number(scope), job, until)
+                return rows.renew(db, self._number(scope), job, until)
 
         return await self._run(work)
 
@@ -349,7 +321,7 @@ class SqliteStore:
 
         def work() -> bool:
             with self._transaction() as db:
-                return sqlite_rows.settle(db, self._number(scope), job, micros(retry_at), error)
+                return rows.settle(db, self._number(scope), job, micros(retry_at), error)
 
         return await self._run(work)
 
@@ -358,9 +330,46 @@ class SqliteStore:
 
         def work() -> bool:
             with self._transaction() as db:
-                return sqlite_rows.requeue(db, self._number(scope), id)
+                return rows.requeue(db, self._number(scope), id)
 
         return await self._run(work)
+
+    async def silent(self, before: datetime, limit: int) -> list[tuple[Scope, Session]]:
+        """The sessions of any scope in which nothing was said since, and that have not ended."""
+        sql = (
+            "SELECT scope, id, started, ended, title FROM sessions WHERE ended IS NULL AND last_turn < ?"
+            " ORDER BY last_turn, scope, id LIMIT ?"
+        )
+
+        def work() -> list[tuple[Scope, Session]]:
+            found = self._db.execute(sql, (micros(before), limit)).fetchall()
+            return [(self._scope(r[0]), Session(r[1], rows.moment(r[2]), from_micros(r[3]), r[4])) for r in found]
+
+        return await self._run(work)
+
+    async def due(self, now: datetime, limit: int) -> list[Scope]:
+        """The scopes with a job that is due."""
+        sql = (
+            "SELECT scope FROM jobs WHERE state IN ('queued', 'leased')"
+            " AND ((state = 'queued' AND due <= ?) OR (state = 'leased' AND lease_until <= ?))"
+            " GROUP BY scope ORDER BY min(n) LIMIT ?"
+        )
+        at = micros(now)
+        return await self._run(lambda: [self._scope(r[0]) for r in self._db.execute(sql, (at, at, limit)).fetchall()])
+
+    async def queue(self) -> Mapping[str, int]:
+        """How many jobs of all scopes are in each state but done."""
+        sql = "SELECT state, count(*) FROM jobs WHERE state <> 'done' GROUP BY state"
+        return dict(await self._run(lambda: self._db.execute(sql).fetchall()))
+
+    async def users(self, *, after: Scope | None = None, limit: int = 1_000) -> list[Scope]:
+        """The scopes that were written to, in order."""
+        key = ("", "", "") if after is None else (after.tenant, after.user, after.assistant)
+        sql = (
+            "SELECT tenant, user, assistant FROM scopes WHERE (tenant, user, assistant) > (?, ?, ?)"
+            " ORDER BY tenant, user, assistant LIMIT ?"
+        )
+        return [Scope(*row) for row in await self._run(lambda: self._db.execute(sql, (*key, limit)).fetchall())]
 
     # --- files ---
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from nyima.domain.changes import Add, Delta
@@ -25,8 +25,8 @@ from nyima.domain.records import (
 from nyima.memory import Memory
 from nyima.read.calls import Caller
 from nyima.testing import FixedClock, MemoryStore, ScriptedModel
-from nyima.testing.contract import T0
 
+T0 = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 SCOPE = Scope(user="karen")
 
 

@@ -10,11 +10,11 @@ from nyima.domain.changes import Add, Delta, Erase, Retire, Revise, merge
 
 ids = st.sampled_from(["a", "b", "c"])
 changes = st.one_of(
-    ids.map(lambda id: Add(note(id, "text"))),
-    ids.map(lambda id: Retire(id, T0)),
+    ids.map(lambda name: Add(note(name, "text"))),
+    ids.map(lambda name: Retire(name, T0)),
     st.tuples(ids, ids).map(lambda p: Revise(p[0], note(f"{p[1]}2", "text"))),
     ids.map(Erase),
-    ids.map(lambda id: Erase(id, "turn")),
+    ids.map(lambda name: Erase(name, "turn")),
 )
 deltas = st.lists(changes, max_size=6).map(lambda found: Delta(tuple(found)))
 

@@ -57,6 +57,12 @@ def test_the_lowest_by_consistency_times_relevance_give_way_to_the_best_novel_on
     assert [e for e in made if e in KEPT] == [e for e in KEPT if e.record_id not in gone], "the others stay in place"
 
 
+def test_what_is_hardly_relevant_gives_way_although_it_agrees_better() -> None:
+    kept = pieces("k", (0.9, 0.3))
+    review = Review("d", (("k0", 0.2), ("k1", 0.5)), 0.0, False)
+    assert replaced(recalled(kept, SPARE), review, 1, {"k0", "k1"})[1] == ("k1",)
+
+
 def test_a_piece_gives_way_to_its_own_source_only() -> None:
     other = pieces("o", (0.9,), "profile")
     review = Review("d", (), 0.0, False)

@@ -36,6 +36,12 @@ def test_a_long_paragraph_is_cut_between_sentences() -> None:
     assert all(t.startswith("This is") and t.endswith("of them.") for t in found)
 
 
+def test_sentences_that_repeat_each_other_stand_in_their_own_places() -> None:
+    text = "Go on and on and on. " * 12
+    offsets = [offset for _, offset, _ in pieces(text)]
+    assert offsets == [i * 63 for i in range(4)], "three of twenty-one characters each"
+
+
 def test_a_long_sentence_is_cut_between_words() -> None:
     words = [f"word{i}" for i in range(100)]
     found = [t for _, _, t in pieces(" ".join(words))]

@@ -40,8 +40,11 @@ def test_any_bytes_are_a_document_or_a_clear_error(data: bytes, ending: str) -> 
 
 
 @pytest.mark.parametrize("name", ["A.TXT", "a.b.MD", "x.Html", "folder/notes.text"])
-def test_the_ending_counts_in_any_case(name: str) -> None:
+def test_the_ending_counts_in_any_case(name: str, tmp_path: Path) -> None:
     assert parse_document(b"words", name).name == name
+    path = tmp_path / Path(name).name
+    path.write_bytes(b"words")
+    assert read_document(path, "mine").name == "mine"
 
 
 @pytest.mark.parametrize("name", ["a.docx", "a", "", "txt", ".md", "a.md.exe"])

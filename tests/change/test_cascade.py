@@ -169,6 +169,7 @@ async def test_nothing_changes_when_it_is_only_asked_what_would_go(memory: Memor
     ]
     await memory.remember(talk, session="s")
     clock.forward(minutes=1)
+    await memory.remember([Said("I like tea, too."), Said("It rains.", Role.ASSISTANT)], session="t")
     (episode,) = [r for r in await memory.records(kinds=("episode",)) if r.text == "User: I have a walnut allergy."]
     before = (await memory.records(retired=True), await memory.turns(), await memory.store.revision(memory.scope))
     going = await memory.would_forget(episode.id)
@@ -180,7 +181,13 @@ async def test_nothing_changes_when_it_is_only_asked_what_would_go(memory: Memor
     assert [t.text for t in going.turns] == [s.text for s in talk[:2]], "the reply that repeats it goes too"
     receipt = await memory.forget(episode.id)
     assert (receipt.turns, sum(receipt.erased.values())) == (len(going.turns), len(going.records))
-    assert [t.text for t in await memory.turns()] == ["Nice."]
+    assert [t.text for t in await memory.turns()] == ["Nice.", "I like tea, too.", "It rains."]
+
+
+async def test_the_reply_goes_only_where_it_repeats_what_was_said(memory: Memory) -> None:
+    await memory.remember([Said("I have a walnut allergy."), Said("Shall we go on?", Role.ASSISTANT)], session="s")
+    (episode,) = [r for r in await memory.records(kinds=("episode",)) if "walnut" in r.text]
+    assert [t.text for t in (await memory.would_forget(episode.id)).turns] == ["I have a walnut allergy."]
 
 
 async def test_a_record_alone_leaves_its_turn_and_says_so(memory: Memory) -> None:

@@ -57,7 +57,7 @@ async def test_what_stays_elsewhere_is_not_looked_for(memory: Memory) -> None:
 
 async def test_a_value_of_some_length_is_looked_for_whole(memory: Memory) -> None:
     found = await sought(memory, "", fact("f", "allergy", "walnut"), fact("g", "pet", "cat"), note("n", "tea"))
-    assert found == ["walnut"]
+    assert found == ["allergy: walnut", "walnut"]
 
 
 # --- what quotes it ---
@@ -90,8 +90,8 @@ async def test_the_notes_of_a_turn_that_stays_are_kept_without_it(memory: Memory
 async def test_traces_are_found_by_what_they_mention_few_or_many(memory: Memory, many: int) -> None:
     for id, refs in (("r1", ("a", "b")), ("r2", ("b",)), ("r3", ("c",))):
         await memory.store.log(memory.scope, Event(id, "recall", T0, refs, {}))
-    refs = {"a", "b", *(f"x{i}" for i in range(many))}
-    assert sorted(e.id for e in await traces_of(memory.store, memory.scope, refs)) == ["r1", "r2"]
+    wanted = {"a", "b", *(f"x{i}" for i in range(many))}
+    assert sorted(e.id for e in await traces_of(memory.store, memory.scope, wanted)) == ["r1", "r2"]
 
 
 # --- replies that tell it ---

@@ -9,6 +9,8 @@ from typing import Any
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Origin, Role, Scope, Turn
 from nyima.domain.evidence import Evidence
+from nyima.domain.ports import Job
+from nyima.domain.recipe import Recipe
 from nyima.domain.records import (
     Claim,
     Entity,
@@ -22,9 +24,10 @@ from nyima.domain.records import (
     Relation,
     Summary,
 )
-from nyima.memory import Memory
+from nyima.memory import Memory, Said
 from nyima.read.calls import Caller
 from nyima.testing import FixedClock, MemoryStore, ScriptedModel
+from nyima.write.desk import Desk
 
 T0 = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 SCOPE = Scope(user="karen")
@@ -86,3 +89,31 @@ def asks(*answers: Any, lane: str, **lanes: Any) -> tuple[Caller, ScriptedModel]
 async def put(memory: Memory, *records: MemoryRecord) -> None:
     """Keep records as they are, past every rule of a writer."""
     await memory.store.commit(memory.scope, Delta(tuple(map(Add, records)), "tester"))
+
+
+def pieces_of(given: list[tuple[str, str, float, bool]]) -> list[Evidence]:
+    """Memories of a graph (head, tail, cosine, activated) as a walk sees them."""
+    return [
+        piece(
+            relation(f"r{i}", head, "near", tail, f"memory {i}"), memory, "graph",
+            scores={"node": memory, "edge": memory, "memory": memory} | ({"activated": float(i)} if active else {}),
+        )
+        for i, (head, tail, memory, active) in enumerate(given)
+    ]  # fmt: skip
+
+
+KEEPS = Recipe("r", "", ("conditional", "profile", "graph"), gate="reply")
+
+
+def desk(memory: Memory, *answers: object, lane: str, recipe: Recipe = KEEPS) -> Desk:
+    """A desk in front of an open memory; without answers there is no model."""
+    caller = asks(*answers, lane=lane)[0] if answers else None
+    return Desk(
+        memory.store, caller, memory.clock, recipe=recipe, follow_ups=lambda n: [("note", "")] if n.remember else []
+    )
+
+
+async def last_turn(memory: Memory, *what: Said) -> Job:
+    """The job of the last of some turns."""
+    stored = await memory.remember(list(what), session="s1", owed=False)
+    return Job("j", "x", stored.turns[-1].id, recipe="r")

@@ -1,4 +1,4 @@
-"""The log of changes, undo and redo, and the forms of both in JSON."""
+"""The log of changes, undo and redo."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from made import T0, fact, note, said
-from nyima.change.as_json import change_to_dict, forgetting_to_dict, receipt_to_dict
-from nyima.change.cascade import Forgetting, Receipt
+from made import T0
 from nyima.change.undo import LoggedChange, noted_again, withdrawn
-from nyima.domain.conversation import Role
 from nyima.domain.documents import Document, Part
 from nyima.errors import InputError, NotFound
 from nyima.mechanisms.documents.shelf import add_document, remove_documents
@@ -221,30 +218,3 @@ async def test_a_turn_that_is_not_there_cannot_be_undone(memory: Memory) -> None
     with pytest.raises(NotFound, match="no turn 'nowhere'"):
         await withdrawn(memory.store, memory.scope, "nowhere", T0)
     assert await noted_again(memory.store, memory.scope, "nowhere", T0) == ([], [])
-
-
-# --- in JSON ---
-
-
-def test_a_change_in_json_has_no_rows() -> None:
-    assert change_to_dict(line(before="cat", after="dog", turn="t1")) == {
-        "id": "7", "at": "2026-03-02T09:00:00Z", "what": "pet", "before": "cat", "after": "dog", "by": "user", "undoable": True,
-    }  # fmt: skip
-
-
-def test_a_receipt_in_json_counts_and_names_what_still_says_it() -> None:
-    made = receipt_to_dict(Receipt({"note": 2}, 1, 3, {"traces": 4}, 5, 0, ("t1", "t2")))
-    assert made == {
-        "erased": {"note": 2}, "rederived": 1, "turns": 3, "also": {"traces": 4}, "files_scanned": 5, "bytes_found": 0,
-        "still_said": ["t1", "t2"],
-    }  # fmt: skip
-    json.dumps(made)
-
-
-def test_what_would_go_in_json_has_texts_and_roles() -> None:
-    going = Forgetting((said("t", "hi"),), (note("n", "x"), fact("f", "k", "v")), (said("u", "ho", Role.ASSISTANT),))
-    made = json.loads(json.dumps(forgetting_to_dict(going)))
-    assert [t["text"] for t in made["turns"]] == ["hi"]
-    assert [(r["id"], r["kind"], r["text"]) for r in made["records"]] == [("n", "note", "x"), ("f", "fact", "k: v")]
-    assert [(t["id"], t["role"]) for t in made["kept"]] == [("u", "assistant")]
-    assert forgetting_to_dict(Forgetting()) == {"turns": [], "records": [], "kept": []}

@@ -35,12 +35,13 @@ async def node(memory: Memory, name: str) -> Entity:
 
 
 async def test_a_fact_takes_the_place_of_every_value_of_its_key(memory: Memory, clock: FixedClock) -> None:
+    await memory.set_fact("job", "nurse")
     first = await memory.set_fact("Cat's name", " Rex ")
     assert (first.key, first.value, first.claim) == ("cat_name", "Rex", Claim("user", "cat_name"))
     clock.forward(minutes=1)
     second = await memory.set_fact("cat_name", "Luna")
     assert second.supersedes == first.id
-    assert (await memory.profile()).as_dict() == {"cat_name": "Luna"}
+    assert (await memory.profile()).as_dict() == {"job": "nurse", "cat_name": "Luna"}
 
 
 @pytest.mark.parametrize(("key", "value"), [("", "x"), ("  ", "x"), ("!!", "x"), ("key", ""), ("key", " \n")])

@@ -34,10 +34,10 @@ async def test_versions_are_taken_back_one_after_the_other_to_the_rule(memory: M
 
 
 async def test_two_kinds_of_weights_are_kept_apart(memory: Memory) -> None:
-    await keep(memory, fresh_policy(1), {}, kind="partition-policy")
-    assert (await current(memory)).number == 0
-    assert (await keep(memory, fresh_policy(2), {})).number == 1
-    assert (await current(memory, "partition-policy")).number == 1
+    for kind in ("policy", "partition-policy"):
+        assert (await current(memory, kind)).number == 0
+        assert (await keep(memory, fresh_policy(1), {}, kind=kind)).number == 1
+        assert (await current(memory, kind)).number == 1
 
 
 async def test_a_step_rests_on_all_that_was_walked_over(memory: Memory) -> None:

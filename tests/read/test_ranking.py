@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,7 +15,7 @@ from nyima.domain.recipe import Weights
 from nyima.domain.records import Interval
 from nyima.language.times.moment import asked_period
 from nyima.language.words import tokens
-from nyima.read.ranking import coverage, deduplicate, fuse, reciprocal, select, spread
+from nyima.read.ranking import Fused, coverage, deduplicate, fuse, reciprocal, select, spread
 from nyima.testing.contract import T0, note
 
 
@@ -88,6 +89,138 @@ def test_coverage_counts_content_words_in_any_form() -> None:
     assert coverage("Where is my cat?", "the cat sleeps") == 1.0
     assert coverage("walnut cake", "no walnuts in cakes") >= 0.5
     assert coverage("", "x") == 0.0
+
+
+scores = st.lists(st.integers(-100, 1_000).map(lambda n: n / 100), max_size=8)
+
+
+def arm(values: list[float], start: int = 0) -> list[Hit]:
+    return [hit(f"h{start + i}", value) for i, value in enumerate(values)]
+
+
+@given(scores, scores, st.floats(0.01, 100))
+def test_the_scale_of_an_arm_does_not_matter(lexical: list[float], dense: list[float], scale: float) -> None:
+    plain = {f.id: f.score for f in fuse(arm(lexical), arm(dense, 3), Weights())}
+    scaled = {f.id: f.score for f in fuse(arm([v * scale for v in lexical]), arm(dense, 3), Weights())}
+    assert scaled == pytest.approx(plain)
+
+
+@given(scores, scores)
+def test_a_hit_without_a_positive_score_is_none(lexical: list[float], dense: list[float]) -> None:
+    fused = fuse(arm(lexical), arm(dense, 3), Weights())
+    good = {h.id for h in (*arm(lexical), *arm(dense, 3)) if h.score > 0}
+    assert {f.id for f in fused} == good
+    assert all(0 < f.score <= 1.7 + 1e-9 for f in fused)
+    assert [f.score for f in fused] == sorted((f.score for f in fused), reverse=True)
+
+
+def test_an_arm_without_weight_finds_nothing() -> None:
+    assert fuse(arm([1.0]), arm([1.0], 5), Weights(words=0.0))[0].id == "h5"
+    assert fuse(arm([1.0]), [], Weights(words=0.0)) == []
+
+
+def test_a_period_counts_once_for_a_hit_of_both_arms() -> None:
+    both = [hit("a", 1.0)]
+    (found,) = fuse(both, both, Weights(1.0, 1.0, period=0.5), Interval(T0))
+    assert found.score == pytest.approx(2.5)
+
+
+def test_ties_are_ordered_by_place_and_id() -> None:
+    hits = [hit("b", 1.0), hit("a", 1.0), hit("c", 1.0, "s", 2), hit("d", 1.0, "s", 1)]
+    assert [f.id for f in fuse(hits, [], Weights())] == [f.id for f in fuse(hits[::-1], [], Weights())]
+    assert [f.id for f in reciprocal(hits[:1], hits[1:2])] == ["a", "b"]
+
+
+places = st.lists(st.tuples(st.sampled_from("st"), st.integers(-1, 6), st.floats(0.01, 1)), max_size=10)
+
+
+@given(places)
+def test_context_takes_nothing_from_a_candidate(given: list[tuple[str, int, float]]) -> None:
+    def found() -> list[Fused]:
+        return fuse([hit(f"h{i}", v, s, p) for i, (s, p, v) in enumerate(given)], [], Weights())
+
+    before = {(f.session, f.position, f.id): f.score for f in found()}
+    after = {(f.session, f.position, f.id): f.score for f in spread(found(), Weights())}
+    assert all(after[key] >= score for key, score in before.items())
+    assert all(position >= -1 for _, position, _ in after)
+    for key, score in before.items():
+        assert key[1] >= 0 or after[key] == score, "what stands in no conversation has no neighbours"
+
+
+@given(places)
+def test_neighbours_stand_within_reach_in_the_same_session(given: list[tuple[str, int, float]]) -> None:
+    hits = [hit(f"h{i}", v, s, p) for i, (s, p, v) in enumerate(given)]
+    there = {(h.session, h.position) for h in hits if h.position >= 0}
+    for f in spread(fuse(hits, [], Weights()), Weights(near=(0.3, 0.1))):
+        if not f.id:
+            assert any(s == f.session and 0 < abs(p - f.position) <= 2 for s, p in there)
+
+
+def test_two_hits_give_to_what_stands_between_them() -> None:
+    hits = [hit("a", 1.0, "s", 0), hit("b", 1.0, "s", 2)]
+    found = {f.position: f.score for f in spread(fuse(hits, [], Weights()), Weights(near=(0.3,), session=0.0))}
+    assert found == pytest.approx({0: 1.0, 1: 0.6, 2: 1.0, 3: 0.3})
+
+
+def test_only_the_best_candidates_give_to_their_neighbours() -> None:
+    hits = [hit(f"h{i}", 1 - i / 1000, f"s{i}", 4) for i in range(130)]
+    spreaded = spread(fuse(hits, [], Weights()), Weights(near=(0.3,), session=0.0))
+    assert len({f.session for f in spreaded if not f.id}) == 120
+
+
+@given(st.text("ab cé", max_size=30), st.text("ab cé", max_size=30))
+def test_coverage_is_a_share(query: str, text: str) -> None:
+    assert 0.0 <= coverage(query, text) <= 1.0
+    assert coverage(query, text) <= coverage(query, f"{text} {query}")
+
+
+@pytest.mark.parametrize(("text", "share"), [("my garden", 1.0), ("GARDENERS", 1.0), ("gar", 0.0), ("the guard", 0.0)])
+def test_long_words_are_compared_by_their_beginning(text: str, share: float) -> None:
+    assert coverage("gardening", text) == share
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.lists(st.sampled_from("abcd"), max_size=5)), max_size=8))
+def test_what_is_left_has_no_copies_and_the_first_stays(given: list[tuple[int, list[str]]]) -> None:
+    pieces = [evidence(str(id), " ".join(bag), 0.5) for id, bag in given]
+    left = deduplicate(pieces)
+    assert left[:1] == pieces[:1]
+    assert len({e.record.id for e in left}) == len(left)
+    bags = [frozenset(e.text.split()) for e in left if e.text]
+    assert len(set(bags)) == len(bags)
+    assert deduplicate(left) == left
+
+
+def test_texts_that_share_a_little_less_are_kept() -> None:
+    ten, nine = "a b c d e f g h i j", "a b c d e f g h i x"
+    assert len(deduplicate([evidence("1", ten, 1), evidence("2", nine, 1)])) == 2
+    assert len(deduplicate([evidence("1", ten, 1), evidence("2", ten[:-2], 1)])) == 1, "nine of ten are nearly the same"
+
+
+def test_empty_pieces_are_no_copies_of_each_other() -> None:
+    assert len(deduplicate([evidence("1", "", 1), evidence("2", "...", 1)])) == 2
+
+
+def test_a_first_piece_that_is_too_long_is_kept_alone() -> None:
+    long, short = evidence("1", "word " * 100, 0.9), evidence("2", "word", 0.8)
+    assert [e.record.id for e in select([long, short], Budget(5, 20))] == ["1"]
+
+
+def test_a_piece_that_does_not_fit_leaves_room_for_a_smaller_one() -> None:
+    pieces = [evidence("1", "a" * 40, 0.9), evidence("2", "b" * 400, 0.8), evidence("3", "c" * 40, 0.7)]
+    assert [e.record.id for e in select(pieces, Budget(5, 30))] == ["1", "3"]
+
+
+def test_no_records_in_the_budget_is_nothing() -> None:
+    assert select([evidence("1", "a", 0.9)], Budget(0, 100)) == []
+    assert select([evidence("1", "a", 0.9)], Budget(5, 100), {"history": 0}) == []
+
+
+def test_among_equal_scores_the_judge_decides_then_the_retriever() -> None:
+    pieces = [
+        replace(evidence(i, i, 0.5), scores=s)
+        for i, s in (("a", {}), ("b", {"retriever": 0.9}), ("c", {"judge": 0.51}))
+    ]
+    assert [e.record.id for e in select(pieces, Budget(5, 100))] == ["c", "b", "a"]
 
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

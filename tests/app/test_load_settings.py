@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
+from http.client import BadStatusLine
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from nyima.models.embed import OpenAIEmbedder
 from nyima.models.openai import OpenAIChat
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from support import openai_server
+from wires import answered, wire
 
 Config = Callable[[str], Path]
 
@@ -226,6 +228,27 @@ def test_a_server_is_asked_for_its_first_model_when_none_is_named(model: str, as
         found = find_chat_model(load_settings(base_url=server.url, model=model))
     assert isinstance(found, OpenAIChat)
     assert found.name == asked
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        answered({"data": []}),
+        answered({"data": None}),
+        answered([1]),
+        answered(b"\xff", "text/html"),
+        answered({}, status="404 Not Found"),
+        b"HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{}",
+        b"",
+        pytest.param(
+            b"SSH-2.0-OpenSSH_9\r\n\r\n",
+            marks=pytest.mark.xfail(strict=True, raises=BadStatusLine, reason="HTTPException comes through"),
+        ),
+    ],
+)
+def test_an_address_that_lists_no_model_is_asked_for_a_usual_one(answer: bytes) -> None:
+    with wire(answer) as server:
+        assert find_chat_model(load_settings(base_url=server.url)).name == "gpt-4o-mini"
 
 
 def test_a_server_on_a_usual_port_is_used_with_a_small_window(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from nyima.domain.recipe import Recipe, SourceSpec
 from nyima.errors import ConfigError
 
 
-def nothing(*_: Any) -> None:
+def nothing(*_: Any) -> Any:
     return None
 
 

@@ -111,7 +111,9 @@ def test_a_source_whose_module_is_gone_can_still_be_removed(settings: Settings, 
     assert read_sources(settings) == ()
 
 
-@pytest.mark.parametrize("text", ["{", '{"a": 1}', "[1]", '[["name"]]', '[{"nome": "a"}]', '[{"name": "a", "after": 5}]', "5"])
+@pytest.mark.parametrize(
+    "text", ["{", '{"a": 1}', "[1]", '[["name"]]', '[{"nome": "a"}]', '[{"name": "a", "after": 5}]', "5"]
+)
 def test_a_file_that_cannot_be_read_is_named(settings: Settings, text: str) -> None:
     path = Path(settings.sources)
     path.parent.mkdir()

@@ -108,7 +108,10 @@ def test_a_tool_of_a_module_is_loaded_by_its_name(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("no_such_module:f", "'no_such_module:f' cannot be loaded: .*give module:function, with the module on PYTHONPATH"),
+        (
+            "no_such_module:f",
+            "'no_such_module:f' cannot be loaded: .*give module:function, with the module on PYTHONPATH",
+        ),
         ("json:nothing", "cannot be loaded"),
         ("json", "cannot be loaded"),
         ("", "cannot be loaded"),
@@ -126,7 +129,9 @@ def test_a_function_without_a_name_is_no_tool() -> None:
         load_tools([lambda: 1])
 
 
-@pytest.mark.xfail(strict=True, raises=(SyntaxError, RuntimeError, ValueError), reason="only ImportError and the like are told")
+@pytest.mark.xfail(
+    strict=True, raises=(SyntaxError, RuntimeError, ValueError), reason="only ImportError and the like are told"
+)
 @pytest.mark.parametrize("name", ["own_syntax:f", "own_raises:f", "builtins:dict"])
 def test_a_module_that_is_broken_is_told_like_one_that_is_missing(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -59,7 +59,11 @@ def test_the_codes_tell_the_kinds_apart() -> None:
     [
         (KeyboardInterrupt(), 130, "what was said or fetched so far is kept"),
         (typer.Abort(), 1, "not confirmed; nothing was changed"),
-        (OSError(28, "No space left on device", "/data/m.db"), 5, "/data/m.db: No space left on device: check the path"),
+        (
+            OSError(28, "No space left on device", "/data/m.db"),
+            5,
+            "/data/m.db: No space left on device: check the path",
+        ),
         (OSError("odd"), 5, "the system: odd: check the path and the disk"),
         (ValueError("odd"), 1, "unexpected ValueError: odd: run it with --debug and report what it prints"),
     ],
@@ -152,7 +156,9 @@ def own_app() -> typer.Typer:
 
 def test_a_command_gets_the_shared_options_and_groups_of_its_own() -> None:
     runner = CliRunner()
-    told = runner.invoke(own_app(), ["measure", "tea", "--wide", "5", "--user", "ana", "--db", "x.db", "--debug", "--json"])
+    told = runner.invoke(
+        own_app(), ["measure", "tea", "--wide", "5", "--user", "ana", "--db", "x.db", "--debug", "--json"]
+    )
     assert json.loads(told.stdout) == ["tea", 5, "no", "ana", "x.db", True]
     plain = runner.invoke(own_app(), ["measure", "tea"])
     assert plain.stdout == "[bold]tea[/]\n"
@@ -163,7 +169,7 @@ def test_a_command_gets_the_shared_options_and_groups_of_its_own() -> None:
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
-    found = []
+    found: list[tuple[tuple[str, ...], Any]] = []
     for name, one in group.commands.items():
         found += commands(one, (*path, name)) if hasattr(one, "commands") else [((*path, name), one)]
     return found

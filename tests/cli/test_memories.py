@@ -120,9 +120,9 @@ def test_a_receipt_tells_what_went_and_what_stays(told: Cli) -> None:
 
 def test_everything_is_forgotten_only_when_it_is_confirmed(told: Cli) -> None:
     for typed in ("", "n\n"):
-        refused = told("forget", "--all", input=typed, code=1)
-        assert "not confirmed; nothing was changed" in refused.output
-    assert "Erase everything for good?" in refused.output
+        refused = told("forget", "--all", input=typed, code=1).output
+        assert "Erase everything for good?" in refused
+        assert "not confirmed; nothing was changed" in refused
     assert told.json("memories")["records"] != []
     receipt = told.json("forget", "--all", "--yes")
     assert receipt["bytes_found"] == 0

@@ -19,7 +19,14 @@ def printed(show: Any, *arguments: Any) -> str:
 
 
 def piece(id: str, text: str = "green tea", score: float = 0.8, **more: Any) -> dict[str, Any]:
-    base = {"id": id, "text": text, "score": score, "source": "notes", "valid_from": "2026-03-02T09:00:00Z", "turns": ["t1"]}
+    base = {
+        "id": id,
+        "text": text,
+        "score": score,
+        "source": "notes",
+        "valid_from": "2026-03-02T09:00:00Z",
+        "turns": ["t1"],
+    }
     return {**base, **more}
 
 
@@ -109,8 +116,7 @@ def test_the_last_recall_is_explained_without_a_word(cli: Cli) -> None:  # noqa:
     for arguments in ((), ("last",), ("LAST",)):
         shown = cli("why", *arguments).stdout
         assert shown.startswith("query     green tea\n")
-        assert "evidence  " in shown
-    assert "turn 1, " in shown
+        assert "turn 1, " in shown
 
 
 def test_a_record_is_explained_by_what_was_said(cli: Cli) -> None:  # noqa: F811

@@ -79,7 +79,8 @@ async def test_a_folder_lists_what_is_below_it_with_sizes(claude: Claude) -> Non
 
 
 @pytest.mark.parametrize(
-    ("view_range", "lines"), [(None, "abc"), ([2, 3], "bc"), ([2, -1], "bc"), ([1, 1], "a"), ([3, 99], "c"), ([9, 9], "")]
+    ("view_range", "lines"),
+    [(None, "abc"), ([2, 3], "bc"), ([2, -1], "bc"), ([1, 1], "a"), ([3, 99], "c"), ([9, 9], "")],
 )
 async def test_lines_are_numbered_as_in_the_file(claude: Claude, view_range: list[int] | None, lines: str) -> None:
     await claude("create", path="/memories/x", file_text="a\nb\nc")
@@ -91,7 +92,9 @@ async def test_lines_are_numbered_as_in_the_file(claude: Claude, view_range: lis
 
 async def test_a_text_that_stands_twice_is_not_replaced(claude: Claude) -> None:
     await claude("create", path="/memories/x", file_text="tea and tea")
-    await claude.fails("Multiple occurrences of old_str `tea`", "str_replace", path="/memories/x", old_str="tea", new_str="x")
+    await claude.fails(
+        "Multiple occurrences of old_str `tea`", "str_replace", path="/memories/x", old_str="tea", new_str="x"
+    )
     await claude.fails("did not appear verbatim", "str_replace", path="/memories/x", old_str="Tea", new_str="x")
     await claude("str_replace", path="/memories/x", old_str=" and tea", new_str="")
     assert (await claude("view", path="/memories/x")).endswith("\ttea")
@@ -108,7 +111,9 @@ async def test_lines_are_inserted_behind_a_line(claude: Claude, line: int, text:
 async def test_a_line_that_is_not_there_takes_nothing(claude: Claude) -> None:
     await claude("create", path="/memories/x", file_text="a\nb")
     for line in (-1, 3):
-        await claude.fails(r"should be within \[0, 2\]", "insert", path="/memories/x", insert_line=line, insert_text="n")
+        await claude.fails(
+            r"should be within \[0, 2\]", "insert", path="/memories/x", insert_line=line, insert_text="n"
+        )
     await claude.fails("does not exist", "insert", path="/memories/y", insert_line=0, insert_text="n")
 
 

@@ -131,7 +131,10 @@ def test_a_value_that_is_no_json_is_refused_and_the_old_one_stays(store: NyimaSt
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab", max_size=3), inner, max_size=3),
     max_leaves=6,
 )

@@ -36,7 +36,9 @@ items = st.one_of(
     st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": plain_words}),
     st.fixed_dictionaries({"role": st.sampled_from(["system", "developer"]), "content": plain_words}),
     st.fixed_dictionaries({"type": st.just("function_call"), "call_id": plain_words, "arguments": plain_words}),
-    st.fixed_dictionaries({"role": st.just("user"), "content": st.just([{"type": "input_image", "image_url": "data:"}])}),
+    st.fixed_dictionaries(
+        {"role": st.just("user"), "content": st.just([{"type": "input_image", "image_url": "data:"}])}
+    ),
     st.fixed_dictionaries({"role": st.just("user"), "content": st.sampled_from(["", " ", None])}),
 )
 
@@ -84,11 +86,19 @@ async def test_a_block_gives_facts_and_what_is_to_the_point(opened: Synchronous)
 
     block = NyimaBlock(memory=opened, records=1)
     await opened.wrap(opened.inner.set_fact("city", "Porto"))
-    told = [("user", "My cat is called Luna."), ("user", "My dog is called Rex."), ("system", "Be brief."), ("user", " ")]
+    told = [
+        ("user", "My cat is called Luna."),
+        ("user", "My dog is called Rex."),
+        ("system", "Be brief."),
+        ("user", " "),
+    ]
     await block.aput([ChatMessage(role=role, content=text) for role, text in told], session_id="s9")
     turns = await opened.wrap(opened.inner.turns())
     assert [(t.session, t.text) for t in turns] == [("s9", "My cat is called Luna."), ("s9", "My dog is called Rex.")]
-    question = [ChatMessage(role="user", content="What is my cat called?"), ChatMessage(role="assistant", content="Hm.")]
+    question = [
+        ChatMessage(role="user", content="What is my cat called?"),
+        ChatMessage(role="assistant", content="Hm."),
+    ]
     lines = (await block.aget(question)).split("\n")
     assert lines[0] == "location: Porto"
     assert len(lines) == 2
@@ -209,7 +219,12 @@ async def test_whatever_the_server_says_the_chat_goes_on(answer: bytes) -> None:
 
 
 async def test_nothing_is_asked_for_the_front_ends_own_tasks_or_without_words() -> None:
-    for more in ({"metadata": {"task": "title_generation"}}, {"body": {"messages": []}}, {"body": {}}):
+    cases: tuple[dict[str, Any], ...] = (
+        {"metadata": {"task": "title_generation"}},
+        {"body": {"messages": []}},
+        {"body": {}},
+    )
+    for more in cases:
         for path in ("inlet", "outlet"):
             body, heads, _ = await filtered(RECALL, path=path, **more)
             assert heads == []

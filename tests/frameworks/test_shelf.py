@@ -69,7 +69,10 @@ async def test_of_several_at_once_the_last_stands_alone(shelf: Shelf) -> None:
 
 
 async def test_another_program_that_writes_in_between_is_no_failure(db: Path, clock: FixedClock) -> None:
-    async with Memory.open(db, embedder="none", clock=clock) as one, Memory.open(db, embedder="none", clock=clock) as two:
+    async with (
+        Memory.open(db, embedder="none", clock=clock) as one,
+        Memory.open(db, embedder="none", clock=clock) as two,
+    ):
         await asyncio.gather(*(Shelf(m, "own:").put("w", f"k{i}", str(i)) for i in range(4) for m in (one, two)))
         assert sorted(p.body for p in await Shelf(one, "own:").all()) == ["0", "1", "2", "3"]
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-
 from nyima.domain.evidence import Usage
 from nyima.domain.ports import Completion, Message
 from nyima.errors import ModelError, ModelRefused, ModelUnreachable
@@ -67,9 +66,9 @@ async def test_a_chat_server_that_answers_wrongly(answer: bytes, kind: type[Mode
 
 @pytest.mark.parametrize("fault", ["die:0", "die:2", "die:4"])
 async def test_a_server_that_dies_while_it_speaks_is_unreachable(fault: str) -> None:
-    with serving(StubUpstream("Hello there, how are you?", fault=fault)) as url:
-        with pytest.raises(ModelUnreachable, match="start the server"):
-            await ask(f"{url}/v1")
+    stub = StubUpstream("Hello there, how are you?", fault=fault)
+    with serving(stub) as url, pytest.raises(ModelUnreachable, match="start the server"):
+        await ask(f"{url}/v1")
 
 
 @pytest.mark.parametrize(
@@ -108,10 +107,9 @@ async def test_usage_without_details_is_taken_as_it_is() -> None:
 
 
 async def test_signs_of_life_and_pieces_without_text_are_no_reply() -> None:
-    rows = (chunk(None), chunk(""), chunk("a"), {"choices": []}, chunk(None, "stop"), DONE)
-    with wire(events(*rows).replace(b"data: ", b": alive\n\ndata: ", 1)) as server:
-        answers = server.answers[0].split(b"\r\n\r\n", 1)[1]
-        server.answers[0] = answered(answers, "text/event-stream")
+    rows: tuple[object, ...] = (chunk(None), chunk(""), chunk("a"), {"choices": []}, chunk(None, "stop"), DONE)
+    stream = events(*rows).split(b"\r\n\r\n", 1)[1].replace(b"data: ", b": alive\n\ndata: ", 1)
+    with wire(answered(stream, "text/event-stream")) as server:
         pieces, _ = await ask(server.url)
     assert pieces == ["a"]
 
@@ -199,7 +197,10 @@ async def test_an_embedder_that_answers_wrongly(answer: bytes, words: str) -> No
 
 
 async def test_a_vector_of_zeros_stays_one() -> None:
-    assert await embed(embeddings([0.0, 0.0], [0.0, 3.0]), "", "a") == [struct.pack("<2f", 0, 0), struct.pack("<2f", 0, 1)]
+    assert await embed(embeddings([0.0, 0.0], [0.0, 3.0]), "", "a") == [
+        struct.pack("<2f", 0, 0),
+        struct.pack("<2f", 0, 1),
+    ]
 
 
 async def test_long_texts_are_cut_and_empty_ones_are_sent_as_a_space() -> None:
@@ -211,8 +212,14 @@ async def test_long_texts_are_cut_and_empty_ones_are_sent_as_a_space() -> None:
 
 
 Speech = Callable[[Endpoint], Any]
-EARS: Speech = lambda endpoint: OpenAIEars("whisper", endpoint).hear(bytes(640), ["Marta", "Luna"])
-MOUTH: Speech = lambda endpoint: OpenAIMouth("tts", endpoint, "nova").speak("Hello.")
+
+
+def EARS(endpoint: Endpoint) -> Any:
+    return OpenAIEars("whisper", endpoint).hear(bytes(640), ["Marta", "Luna"])
+
+
+def MOUTH(endpoint: Endpoint) -> Any:
+    return OpenAIMouth("tts", endpoint, "nova").speak("Hello.")
 
 
 async def speech(work: Speech, answer: bytes) -> tuple[Any, str, bytes]:

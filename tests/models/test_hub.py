@@ -95,7 +95,9 @@ def test_a_part_that_is_too_long_is_thrown_away(tmp_path: Path) -> None:
             pytest.param(
                 data,
                 "the model hub does not answer",
-                marks=pytest.mark.xfail(strict=True, raises=http.client.HTTPException, reason="HTTPException comes through"),
+                marks=pytest.mark.xfail(
+                    strict=True, raises=http.client.HTTPException, reason="HTTPException comes through"
+                ),
             )
             for data in (b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nab")
         ),

@@ -27,12 +27,12 @@ def test_a_sound_comes_back_from_its_file(data: bytes, rate: int) -> None:
 
 @given(samples, st.integers(0, 200))
 def test_a_file_that_was_cut_off_is_a_beginning_or_refused(data: bytes, end: int) -> None:
+    problem = ""
     try:
-        found = read_wav(as_wav(Sound(data, 16_000))[:end])
+        assert data.startswith(read_wav(as_wav(Sound(data, 16_000))[:end]).samples)
     except ModelRefused as error:
-        assert "give WAV with 16 bits" in str(error)
-    else:
-        assert data.startswith(found.samples)
+        problem = str(error)
+    assert not problem or "give WAV with 16 bits" in problem
 
 
 @pytest.mark.xfail(strict=True, raises=ValueError, reason="half a sample is kept")
@@ -96,7 +96,9 @@ def program(folder: Path, body: str) -> str:
 
 async def test_a_program_hears_the_text_on_its_input_and_never_as_an_option(tmp_path: Path) -> None:
     (tmp_path / "sound.wav").write_bytes(as_wav(Sound(b"\1\2" * 30, 22_050)))
-    mouth = EspeakMouth("de", program(tmp_path, f'echo "$@" > {tmp_path}/args; cat > {tmp_path}/text; cat {tmp_path}/sound.wav'))
+    mouth = EspeakMouth(
+        "de", program(tmp_path, f'echo "$@" > {tmp_path}/args; cat > {tmp_path}/text; cat {tmp_path}/sound.wav')
+    )
     assert await mouth.speak("--version; $(id) Füße") == Sound(b"\1\2" * 30, 22_050)
     assert (tmp_path / "args").read_text().split() == ["-v", "de", "--stdin", "--stdout"]
     assert (tmp_path / "text").read_text("utf-8") == "--version; $(id) Füße"

@@ -118,7 +118,9 @@ def tagged(text: str, cuts: list[int]) -> ReplyStream:
     return stream
 
 
-own_words = st.sampled_from(["Notes:\n", "\nremember: yes\n", "<notes>", '{"facts": {}}', "<nyima", "-note", "\n", "é猫", "a "])
+own_words = st.sampled_from(
+    ["Notes:\n", "\nremember: yes\n", "<notes>", '{"facts": {}}', "<nyima", "-note", "\n", "é猫", "a "]
+)
 
 
 @given(st.lists(own_words, max_size=12).map("".join), cuts)
@@ -149,7 +151,7 @@ def test_facts_of_any_shape_are_few_and_short(data: object) -> None:
     found = parse_facts(data)
     assert len(found) <= 12
     assert len(set(found)) == len(found)
-    assert all(key and isinstance(value, str) and len(value) <= 200 for key, value in found)
+    assert all(key and len(value) <= 200 for key, value in found)
 
 
 @pytest.mark.parametrize(

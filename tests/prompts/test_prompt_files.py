@@ -93,13 +93,13 @@ def test_an_answer_in_the_asked_form_is_read_as_it_is(text: str, facts: dict[str
 @given(st.text(st.characters(codec="utf-8"), max_size=60))
 def test_any_answer_is_read_or_refused(raw: str) -> None:
     prompt: Prompt[In, TextOut] = Prompt("summary", TextOut, 10)
+    problem = ""
     try:
-        found, _ = prompt.parse(raw)
+        assert prompt.parse(raw)[0].text
     except ModelGarbled as error:
-        assert "the model's answer to 'summary' cannot be read" in str(error)
-        assert len(str(error)) < 800
-    else:
-        assert found.text
+        problem = str(error)
+    assert not problem or "the model's answer to 'summary' cannot be read" in problem
+    assert len(problem) < 1_500, "a long answer is not told whole"
 
 
 @pytest.mark.xfail(strict=True, raises=RecursionError, reason="what cannot be repaired is told only where it is wrong")

@@ -48,7 +48,12 @@ async def test_a_birthday_comes_every_year(db: Path, today: date, said: str, nex
     async with memory_at(db, datetime(today.year, today.month, today.day, 12, tzinfo=UTC)) as memory:
         await memory.relate(Link("user's mother", "birthday", said))
         (found,) = await upcoming(memory, 366)
-    assert (found.title, found.start.date(), found.whole_day, found.every) == ("mother's birthday", next_one, True, "year")
+    assert (found.title, found.start.date(), found.whole_day, found.every) == (
+        "mother's birthday",
+        next_one,
+        True,
+        "year",
+    )
     assert found.end - found.start == timedelta(days=1)
 
 
@@ -85,7 +90,11 @@ async def test_a_point_in_time_lasts_an_hour_and_a_day_a_day(db: Path) -> None:
         await memory.relate(Link("EK349 flight", "departs", "2026-05-12 01:40"))
         await memory.relate(Link("user's passport", "expires", "2026-05-13"))
         flight, passport = await upcoming(memory)
-    assert (flight.title, flight.end - flight.start, flight.whole_day) == ("EK349 flight departs", timedelta(hours=1), False)
+    assert (flight.title, flight.end - flight.start, flight.whole_day) == (
+        "EK349 flight departs",
+        timedelta(hours=1),
+        False,
+    )
     assert (passport.title, passport.end - passport.start) == ("Passport expires", timedelta(days=1))
 
 
@@ -115,7 +124,9 @@ def test_a_calendar_says_again_what_it_was_given(title: str, note: str, every: s
     assert str(event["description"]) == made.evidence.text
     assert event.decoded("dtstart") == (start.date() if whole else start)
     assert event.decoded("dtend") == ((start + timedelta(hours=30)).date() if whole else start + timedelta(hours=30))
-    assert (event["rrule"].to_ical() if every else b"") == {"": b"", "year": b"FREQ=YEARLY", "week": b"FREQ=WEEKLY"}[every]
+    assert (event["rrule"].to_ical() if every else b"") == {"": b"", "year": b"FREQ=YEARLY", "week": b"FREQ=WEEKLY"}[
+        every
+    ]
 
 
 def test_an_empty_calendar_is_one() -> None:

@@ -98,7 +98,12 @@ def test_an_address_of_mail_is_found_in_a_sentence(tail: str, note: str, expecte
 
 @pytest.mark.parametrize(
     ("tail", "expected"),
-    [("+351 913 555 210", "+351 913 555 210"), ("call 020 7946-0958 please", "020 7946-0958"), ("112", None), ("none", None)],
+    [
+        ("+351 913 555 210", "+351 913 555 210"),
+        ("call 020 7946-0958 please", "020 7946-0958"),
+        ("112", None),
+        ("none", None),
+    ],
 )
 def test_a_number_to_call(tail: str, expected: str | None) -> None:
     assert value(Field("p", title="Phone"), tail) == expected
@@ -139,7 +144,9 @@ def test_yes_and_no(tail: str, note: str, expected: bool) -> None:
         (("tea",), "water", "", None),
     ],
 )
-def test_one_of_the_options_when_only_one_is_said(options: tuple[Any, ...], tail: str, note: str, expected: Any) -> None:
+def test_one_of_the_options_when_only_one_is_said(
+    options: tuple[Any, ...], tail: str, note: str, expected: Any
+) -> None:
     assert value(Field("o", options=options), tail, note=note) == expected
 
 

@@ -47,7 +47,10 @@ async def test_texts_that_share_words_are_nearer() -> None:
     async def near(one: str, other: str) -> float:
         return sum(a * b for a, b in zip(await floats(one), await floats(other), strict=True))
 
-    assert await near("my cat is called Luna", "Luna the cat") > await near("my cat is called Luna", "train to Porto") + 0.3
+    assert (
+        await near("my cat is called Luna", "Luna the cat")
+        > await near("my cat is called Luna", "train to Porto") + 0.3
+    )
     assert await near("my cat is called Luna", "my CAT is called luna!") == pytest.approx(1.0)
 
 

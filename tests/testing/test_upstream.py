@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -42,7 +43,7 @@ class Sent:
 
 async def asked(stub: StubUpstream, body: Any, path: str = "/v1/chat/completions", method: str = "POST") -> Sent:
     raw, sent = json.dumps(body).encode(), Sent()
-    messages = iter([{"body": raw[:5], "more_body": True}, {"body": raw[5:]}])
+    messages: Iterator[dict[str, Any]] = iter([{"body": raw[:5], "more_body": True}, {"body": raw[5:]}])
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", **next(messages)}
@@ -91,7 +92,7 @@ async def test_the_first_tool_is_called_until_its_result_is_there(stream: bool) 
     def called(sent: Sent) -> list[Any]:
         key = "delta" if stream else "message"
         rows = sent.events if stream else [sent.json]
-        return [c for r in rows for c in r["choices"] and r["choices"][0][key].get("tool_calls") or ()]
+        return [c for r in rows for c in (r["choices"] and r["choices"][0][key].get("tool_calls")) or ()]
 
     (call,) = called(await asked(StubUpstream(), {**ASK, **TOOLS, "stream": stream}))
     assert call["function"] == {"name": "look", "arguments": "{}"}
@@ -144,8 +145,7 @@ async def test_what_it_does_not_know_is_404() -> None:
 
 
 def test_an_application_is_served_until_it_is_left() -> None:
-    with serving(StubUpstream()) as url:
-        with urllib.request.urlopen(f"{url}/v1/models") as answer:
-            assert json.loads(answer.read())["object"] == "list"
+    with serving(StubUpstream()) as url, urllib.request.urlopen(f"{url}/v1/models") as answer:
+        assert json.loads(answer.read())["object"] == "list"
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(f"{url}/v1/models", timeout=5)

@@ -20,8 +20,8 @@ from nyima.transfer.exports import export_lines
 from nyima.transfer.restore import is_export, read_export, restore
 
 HEAD = '{"nyima": 1, "user": "me"}'
-SESSION = {"id": "s", "started": "2026-03-02T09:00:00Z", "ended": None, "title": ""}
-TURN = {
+SESSION: dict[str, Any] = {"id": "s", "started": "2026-03-02T09:00:00Z", "ended": None, "title": ""}
+TURN: dict[str, Any] = {
     "id": "t", "session": "s", "position": 0, "role": "user", "text": "I like tea", "at": "2026-03-02T09:00:00Z",
     "origin": "user", "speaker": "",
 }  # fmt: skip

@@ -338,6 +338,14 @@ async def test_another_model_writes_when_it_is_set(db: Path, config: Config, clo
         await reading.store.close()
 
 
+async def test_a_model_of_that_name_is_found_behind_the_address(db: Path, config: Config) -> None:
+    config('base_url = "http://127.0.0.1:9/v1"')
+    parts = parts_for(db, None, None, "theirs", "none", None)
+    assert parts.chat is not None
+    assert parts.chat.name == "theirs"
+    await parts.store.close()
+
+
 async def test_what_is_not_trained_says_how_to_train_it(db: Path, tmp_path: Path) -> None:
     parts = build(load_settings(db=db, trained=str(tmp_path)), chat=None, embedder=None)
     with pytest.raises(ConfigError, match="run `nyima train planner`, or set `trained` to its folder"):

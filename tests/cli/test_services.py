@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -97,6 +98,16 @@ def test_what_the_graph_has_not_changes_nothing(told: Cli, arguments: tuple[str,
     before = told("export").stdout
     assert words in told("graph", *arguments, code=code).output
     assert told("export").stdout == before
+
+
+@pytest.mark.xfail(strict=True, reason="a day ends at the machine's midnight, whatever zone is set")
+def test_the_last_day_ends_in_the_users_zone(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    (tmp_path / "config.toml").write_text('zone = "Pacific/Kiritimati"\n')
+    monkeypatch.setenv("NYIMA_CONFIG", str(tmp_path / "config.toml"))
+    cli("graph", "relate", "user", "drives", "Skoda", "--until", "2031-12-31")
+    (relation,) = cli.json("memories", "--kind", "relation")["records"]
+    end = datetime.fromisoformat(relation["valid_to"]).astimezone(ZoneInfo("Pacific/Kiritimati"))
+    assert f"{end:%Y-%m-%d %H:%M}" == "2031-12-31 23:59"
 
 
 def test_the_version_and_the_help(cli: Cli) -> None:  # noqa: F811

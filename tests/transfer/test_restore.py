@@ -53,6 +53,8 @@ async def test_what_was_exported_comes_back_line_by_line(told: Memory, tmp_path:
         assert await export_lines(other) == lines
         assert done == {"sessions": 2, "turns": 3, "skipped": 0, "new": 3, "ids": []}
         assert (await other.profile()).as_dict() == (await told.profile()).as_dict()
+        assert [s.title for s in await other.sessions()] == ["", "Home\u2028town"]
+        assert {"location: Porto", "location: Braga"} <= {r.text for r in await other.records(retired=True)}
         assert [r.text for r in await pinned(other)] == ["location: Braga"]
         kept = (await other.recall("What is my cat called?")).kept
         assert any("Luna" in e.text for e in kept)
@@ -61,9 +63,10 @@ async def test_what_was_exported_comes_back_line_by_line(told: Memory, tmp_path:
 async def test_what_is_there_already_stays_as_it_is(told: Memory) -> None:
     lines = await export_lines(told)
     await told.remember("I play chess")
-    before = await export_lines(told)
+    before, revision = await export_lines(told), await told.store.revision(told.scope)
     assert (await restore(told, lines, "me.jsonl"))["new"] == 0
     assert await export_lines(told) == before
+    assert await told.store.revision(told.scope) == revision, "nor is there anything to undo"
 
 
 async def test_an_export_goes_to_whoever_brings_it_in(told: Memory, db: Path, clock: FixedClock) -> None:

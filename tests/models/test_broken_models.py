@@ -131,6 +131,7 @@ async def test_what_is_refused_for_no_known_reason_is_not_asked_for_ever() -> No
             await ask(server.url)
         sent = [json.loads(b) for b in server.bodies]
     assert [("max_tokens" in b, "temperature" in b) for b in sent] == [(True, True), (False, True), (False, False)]
+    assert [b.get("max_completion_tokens") for b in sent] == [None, 9, 9]
 
 
 async def test_a_schema_that_is_refused_costs_one_try_alone() -> None:

@@ -104,10 +104,11 @@ async def test_a_program_hears_the_text_on_its_input_and_never_as_an_option(tmp_
     assert (tmp_path / "text").read_text("utf-8") == "--version; $(id) Füße"
 
 
-@pytest.mark.parametrize("body", ["cat > /dev/null; exit 3", "cat > /dev/null", "cat > /dev/null; echo no sound"])
+@pytest.mark.parametrize("body", ["cat sound.wav; exit 3", "exit 0", "echo no sound"])
 async def test_a_program_that_fails_is_refused(tmp_path: Path, body: str) -> None:
+    (tmp_path / "sound.wav").write_bytes(as_wav(Sound(b"\1\2" * 30, 22_050)))
     with pytest.raises(ModelRefused):
-        await EspeakMouth("xx", program(tmp_path, body)).speak("Hello.")
+        await EspeakMouth("xx", program(tmp_path, f"cat > /dev/null; cd {tmp_path}; {body}")).speak("Hello.")
 
 
 def test_a_program_that_is_missing_says_what_else_there_is() -> None:

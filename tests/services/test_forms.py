@@ -140,6 +140,7 @@ BEFORE = pytest.mark.xfail(strict=True, reason="words of a label that stand befo
     [
         "<label for=i>E-mail</label><input id=i name=m>",
         "<label><input name=m> E-mail</label>",
+        "<label><input name=m> E-mail<style>p {}</style></label>",
         pytest.param("<label>E-mail <input name=m></label>", marks=BEFORE),
         pytest.param("<label>E-mail <input id=i name=m></label>", marks=BEFORE),
         "<input name=m placeholder=E-mail>",
@@ -234,6 +235,7 @@ async def test_a_relation_says_more_than_the_fact_of_one_name(told: Memory) -> N
 
 async def test_people_are_found_by_what_they_are_to_the_user(told: Memory) -> None:
     await told.relate(Link("user", "sister", "Inês"))
+    await told.relate(Link("user's sister's dog", "age", "4"))
     await told.relate(Link("user's daughter", "name", "Beatriz"))
     everything = await known(told)
     assert related(everything, "sister") == ["Inês"]

@@ -43,6 +43,11 @@ async def test_equal_texts_have_equal_vectors_whatever_stands_beside_them(text: 
     assert (first.calls, second.calls) == (1, 1)
 
 
+@pytest.mark.parametrize("text", ["", "!", "the and of", "猫"])
+async def test_a_text_without_words_has_a_vector_of_its_own(text: str) -> None:
+    assert sum(v * v for v in await floats(text)) == pytest.approx(1.0)
+
+
 async def test_texts_that_share_words_are_nearer() -> None:
     async def near(one: str, other: str) -> float:
         return sum(a * b for a, b in zip(await floats(one), await floats(other), strict=True))

@@ -103,12 +103,12 @@ async def test_what_fits_is_found_however_much_does_not(shelf: Shelf) -> None:
     for i in range(40):
         await shelf.put("tea", str(i), f"green tea, lot {i}")
 
-    def even(passage: Passage) -> bool:
-        return int(passage.place) % 2 == 0
+    def fits(passage: Passage) -> bool:
+        return int(passage.place) % 8 == 0
 
-    found = await shelf.search("green tea", 20, even)
-    assert len(found) == 20
-    assert all(even(p) and 0.0 <= score <= 1.0 for p, score in found)
+    found = await shelf.search("green tea", 5, fits)
+    assert sorted(int(p.place) for p, _ in found) == [0, 8, 16, 24, 32]
+    assert all(0.0 <= score <= 1.0 for _, score in found)
     assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
     assert await shelf.search("green tea", 5, lambda p: False) == []
 

@@ -36,6 +36,7 @@ async def test_a_rule_that_had_to_answer_is_counted_apart(db: Path) -> None:
         await nyima.drain()
         data = await statistics(nyima.memory)
     assert data["calls"]["fallbacks"] >= 1
+    assert data["calls"]["failed"] == 0
     assert data["calls"]["count"] == len(model.requests), "a rule is no call"
 
 

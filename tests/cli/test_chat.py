@@ -42,7 +42,9 @@ def chat(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[
 
 
 def test_what_is_typed_and_replied_is_shown_and_kept(chat: Chat) -> None:
-    out = chat("Hello there", "", "goodbye", "never read").stdout
+    done = chat("Hello there", "", "goodbye", "never read")
+    out = done.stdout
+    assert done.stderr == "", "an empty line is no message"
     assert "you    Hello there\nNyima  I see.\n" in out
     assert "remembered: nothing new        (0 model calls, 0 tokens)" in out
     assert chat.said[1:] == ["Hello there", "I see.", "goodbye", "I see."]
@@ -108,7 +110,7 @@ def test_becoming_private_ends_the_open_session_and_leaving_it_begins_another(ch
     assert "private: nothing of this is kept" in out
     assert "no longer private" in out
     assert chat.said[1:] == ["one", "I see.", "three", "I see."]
-    assert len(chat.cli.json("sessions")["sessions"]) == 2
+    assert [bool(s["ended"]) for s in chat.cli.json("sessions")["sessions"]] == [True, True]
 
 
 def test_forgetting_in_the_chat_says_what_goes_and_without_a_yes_takes_nothing(chat: Chat) -> None:

@@ -111,7 +111,8 @@ def test_the_last_day_ends_in_the_users_zone(cli: Cli, tmp_path: Path, monkeypat
 
 
 def test_the_version_and_the_help(cli: Cli) -> None:  # noqa: F811
-    assert cli.runner.invoke(app, ["--version"]).stdout == f"nyima {__version__}\n"
+    version = cli.runner.invoke(app, ["--version"])
+    assert (version.stdout, version.exit_code) == (f"nyima {__version__}\n", 0)
     for arguments in ([], ["docs"], ["graph"], ["keys"], ["models"], ["config"]):
         shown = cli.runner.invoke(app, arguments)
         assert shown.exit_code == 2

@@ -33,7 +33,8 @@ def test_an_import_counts_and_asks_no_model(cli: Cli, talk: str, monkeypatch: py
     assert cli.json("profile")["profile"] == {}
 
 
-def test_what_is_skipped_is_counted_and_the_rest_comes_in(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
+def test_what_is_skipped_is_counted_without_a_model(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.setenv("NYIMA_MODEL", "none")
     said = [{"uuid": "1", "sender": "human", "text": "I like tea"}, {"uuid": "2", "sender": "human", "text": " "}]
     path = tmp_path / "conversations.json"
     path.write_text(json.dumps([{"chat_messages": [3]}, {"uuid": "k", "chat_messages": said}]))

@@ -108,3 +108,85 @@ def test_facts_are_flattened_and_bounded() -> None:
     assert len(parse_facts({f"k{i}": "v" for i in range(50)})) == 12
     assert len(parse_facts({"k": "v" * 1000})[0][1]) == 200
     assert parse_facts("nonsense") == ()
+
+
+def tagged(text: str, cuts: list[int]) -> ReplyStream:
+    stream = ReplyStream("nyima-notes")
+    edges = [0, *sorted({c % (len(text) + 1) for c in cuts}), len(text)]
+    shown = "".join(stream.feed(text[a:b]) for a, b in itertools.pairwise(edges))
+    assert shown + stream.finish() == stream.shown
+    return stream
+
+
+own_words = st.sampled_from(
+    ["Notes:\n", "\nremember: yes\n", "<notes>", '{"facts": {}}', "<nyima", "-note", "\n", "é猫", "a "]
+)
+
+
+@given(st.lists(own_words, max_size=12).map("".join), cuts)
+def test_with_a_tag_of_its_own_a_reply_may_say_anything(reply: str, cuts: list[int]) -> None:
+    reply = "So: " + reply.replace("<nyima-notes>", "")
+    stream = tagged(f"{reply}\n<nyima-notes>\nremember: yes\ncity: Moab\n</nyima-notes>", cuts)
+    assert stream.shown.rstrip("\n") == reply.rstrip("\n")
+    assert stream.notes() == Notes(True, (("city", "Moab"),), complete=True)
+    assert stream.closed
+
+
+@given(any_text, cuts)
+def test_with_a_tag_a_reply_without_notes_is_whole(reply: str, cuts: list[int]) -> None:
+    stream = tagged(reply, cuts)
+    assert stream.shown == reply
+    assert (stream.closed, stream.notes().complete) == (False, False)
+
+
+facts_of = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=300),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(facts_of)
+def test_facts_of_any_shape_are_few_and_short(data: object) -> None:
+    found = parse_facts(data)
+    assert len(found) <= 12
+    assert len(set(found)) == len(found)
+    assert all(key and len(value) <= 200 for key, value in found)
+
+
+@pytest.mark.parametrize(
+    ("remember", "kept", "complete"),
+    [
+        ("true", True, True),
+        ("false", False, True),
+        ('"yes"', True, True),
+        ('" No "', False, True),
+        ('"perhaps"', False, False),
+        ("null", False, False),
+        ("1", True, False),
+    ],
+)
+def test_only_a_clear_yes_or_no_is_a_decision(remember: str, kept: bool, complete: bool) -> None:
+    notes = run(f'{{"reply": "Hi", "remember": {remember}, "facts": {{}}}}').notes()
+    assert (notes.remember, notes.complete) == (kept, complete)
+
+
+@pytest.mark.xfail(strict=True, raises=RecursionError, reason="the notes of a model are read by recursion")
+def test_notes_inside_notes_are_no_notes() -> None:
+    stream = run('{"reply": "Hi", "remember": true, "facts": ' + '{"a": ' * 3_000)
+    assert stream.reply() == "Hi"
+    assert not stream.notes().complete
+
+
+@pytest.mark.parametrize(
+    ("raw", "call"),
+    [
+        ('{"call": "clock"}', ("clock", {})),
+        ('{"call": "clock", "input": null}', ("clock", {"input": None})),
+        ('{"call": "look", "input": "tea"}', ("look", {"input": "tea"})),
+        ('{"call": 5, "input": {}}', None),
+        ('{"call": "look", "input": {"a": [1', ("look", {"a": [1]})),
+    ],
+)
+def test_a_wish_for_a_tool_may_be_written_badly(raw: str, call: object) -> None:
+    assert run(raw, list(range(len(raw)))).call() == call

@@ -16,14 +16,13 @@ from hypothesis import strategies as st
 from nyima.domain.conversation import Role
 from nyima.frameworks.open_webui import Filter, _last
 from nyima.frameworks.openai_agents import NyimaSession, _item, _said
-from nyima.memory import Memory, Said
-from nyima.sync import Synchronous
+from nyima.memory import BlockingMemory, Memory, Said
 from nyima.testing import FixedClock, HashEmbedder
 from wires import answered, wire
 
 
 @pytest.fixture
-async def opened(db: Path) -> AsyncIterator[Synchronous]:
+async def opened(db: Path) -> AsyncIterator[BlockingMemory]:
     memory = await asyncio.to_thread(lambda: Memory.open(db, embedder=HashEmbedder(), clock=FixedClock()).sync)
     yield memory
     await asyncio.to_thread(memory.close)
@@ -58,14 +57,14 @@ def test_a_message_of_one_part_is_its_text_and_one_of_several_is_kept_whole() ->
 
 
 @pytest.mark.parametrize(("limit", "left"), [(None, "abc"), (2, "bc"), (9, "abc"), (0, "")])
-async def test_a_limit_takes_the_newest(opened: Synchronous, limit: int | None, left: str) -> None:
+async def test_a_limit_takes_the_newest(opened: BlockingMemory, limit: int | None, left: str) -> None:
     session = NyimaSession(opened, "s1")
     await session.add_items([{"role": "user", "content": c} for c in "abc"])
     await session.add_items([])
     assert [i["content"] for i in await session.get_items(limit)] == list(left)  # type: ignore[typeddict-item]
 
 
-async def test_sessions_are_apart(opened: Synchronous) -> None:
+async def test_sessions_are_apart(opened: BlockingMemory) -> None:
     one, two = NyimaSession(opened, "s1"), NyimaSession(opened, "s2")
     await one.add_items([{"role": "user", "content": "mine"}])
     await two.add_items([{"role": "user", "content": "theirs"}])
@@ -78,7 +77,7 @@ async def test_sessions_are_apart(opened: Synchronous) -> None:
 # --- LlamaIndex ---
 
 
-async def test_a_block_gives_facts_and_what_is_to_the_point(opened: Synchronous) -> None:
+async def test_a_block_gives_facts_and_what_is_to_the_point(opened: BlockingMemory) -> None:
     pytest.importorskip("llama_index.core")
     from llama_index.core.base.llms.types import ChatMessage
 
@@ -108,7 +107,7 @@ async def test_a_block_gives_facts_and_what_is_to_the_point(opened: Synchronous)
 # --- LangChain ---
 
 
-async def test_an_id_is_stored_once_and_sessions_are_apart(opened: Synchronous) -> None:
+async def test_an_id_is_stored_once_and_sessions_are_apart(opened: BlockingMemory) -> None:
     pytest.importorskip("langchain_core")
     from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
@@ -126,7 +125,7 @@ async def test_an_id_is_stored_once_and_sessions_are_apart(opened: Synchronous) 
 # --- pydantic-ai ---
 
 
-async def test_the_tools_search_and_keep(opened: Synchronous) -> None:
+async def test_the_tools_search_and_keep(opened: BlockingMemory) -> None:
     pytest.importorskip("pydantic_ai")
     from pydantic_ai import Agent
     from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart

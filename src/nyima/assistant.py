@@ -21,7 +21,7 @@ from nyima.change.undo import LoggedChange
 from nyima.domain.conversation import Session, Turn, clean_text
 from nyima.domain.evidence import Answer, Budget, Notes, Query, Recall
 from nyima.domain.mechanism import Source
-from nyima.domain.ports import ChatModel, Clock, Embedder, Lines, Message
+from nyima.domain.ports import ChatModel, Clock, Embedder, Event, Lines, Message
 from nyima.domain.recipe import Recipe
 from nyima.domain.roles import Reply, ReplyRequest
 from nyima.errors import InputError, NoModel, NotFound
@@ -29,9 +29,10 @@ from nyima.language.intent import is_goodbye
 from nyima.memory import BlockingMemory, Explanation, Memory, Said
 from nyima.prompts.prompt import sections
 from nyima.read.prompting import Known, PromptBuilder, Shot
+from nyima.read.recall import Recaller
 from nyima.read.trace import trace_event
 from nyima.sync import Opening, Twin, blocking, iterating
-from nyima.turn import Exchange, hear, known_of, said_by_user, spoken
+from nyima.turn import Exchange, hear, known_of, recalls, said_by_user, spoken
 from nyima.write.desk import notes_of
 from nyima.write.jobs import turn_id
 
@@ -170,13 +171,13 @@ class Assistant:
         if self.memory.parts.chat is None:
             raise NoModel
         await self._quiet()
-        session = await self._current()
-        before = self._own if self.private else await self.memory.turns(session.id)
+        session, before = await self._current()
         said = await hear(self.memory, self.recipe, session, said_by_user(text, session, self.memory))
-        exchange, request = await self._asked(session, list(before), said)
+        exchange, request = await self._asked(session, before, said)
         shown, first, reply = list[str](), 0.0, None
+        calls: list[Event] = []
         try:
-            async for piece in self.memory.parts.reader(self.recipe).read(self.memory.scope, request):
+            async for piece in self.memory.parts.reader(self.recipe, calls).read(self.memory.scope, request):
                 if isinstance(piece, Reply):
                     reply = piece
                 else:
@@ -186,7 +187,7 @@ class Assistant:
         finally:
             kept = reply or Reply("".join(shown).strip(), exchange.recall)
             turn = spoken(kept.text, session, self.memory)
-            answer = await exchange.keep(kept, turn, complete=reply is not None, first=first)
+            answer = await exchange.keep(kept, turn, complete=reply is not None, first=first, calls=calls)
             if self.private:
                 self._own += [said, turn]
         if is_goodbye(text):
@@ -198,7 +199,7 @@ class Assistant:
         """Open the session: to a stranger with a fixed question, to somebody who is
         known with a sentence of the model's own. What an earlier session still owes and needs
         no model call is done first, so that its facts are known."""
-        session = await self._current()
+        session, _ = await self._current()
         if not self.private:
             await self.memory.catch_up()
             self.refresh()
@@ -237,21 +238,25 @@ class Assistant:
     async def _asked(self, session: Session, before: Sequence[Turn], said: Turn) -> tuple[Exchange, ReplyRequest]:
         """What is recalled for a message, and what its reader is asked with."""
         builder = self._builder()
-        notes = {} if self.private else await self._noted(before)
         past = [t for t in await self.memory.turns() if t.session != session.id] if self.recipe.past else []
-        dialogue, shown = builder.dialogue([*past, *before], notes)
         lines = tuple((t.role.value, t.text) for t in before[-_LINES:])
-        known = await self._knowledge()
+        notes, known, recaller = await asyncio.gather(
+            self._noted([] if self.private else before), self._knowledge(), self._recaller(said)
+        )
+        dialogue, shown = builder.dialogue([*past, *before], notes)
         whole = session.id if len(shown) == len(before) else None
         query = Query(said.text, self.memory.clock.now(), session=whole, dialogue=lines)
         visible = {t.id for t in shown}
-        exchange = await Exchange.begin(self.memory, self.recipe, session, said, known, query, visible)
+        exchange = await Exchange.begin(self.memory, self.recipe, session, said, known, query, visible, recaller)
         system = Message("system", builder.system(known))
 
         def messages(found: Recall) -> list[Message]:
             return [system, *dialogue, Message("user", builder.last(said.text, found.kept))]
 
         return exchange, self._request(exchange.recall, (*lines, ("user", said.text)), messages)
+
+    async def _recaller(self, said: Turn) -> Recaller | None:
+        return await self.memory.recaller(self.recipe) if recalls(self.recipe, said.text) else None
 
     def _request(self, recall: Recall, lines: Lines, messages: Callable[[Recall], Sequence[Message]]) -> ReplyRequest:
         use = functools.partial(use_tool, self.tools) if self.tools else None
@@ -272,7 +277,9 @@ class Assistant:
         return PromptBuilder(self.recipe, self.memory.persona, style, chat.window, about, self._shots)
 
     async def _noted(self, turns: Sequence[Turn]) -> dict[str, Notes]:
-        events = await notes_of(self.memory.store, self.memory.scope, turns) if self.recipe.takes_notes else {}
+        events = (
+            await notes_of(self.memory.store, self.memory.scope, turns) if turns and self.recipe.takes_notes else {}
+        )
         return {
             id: Notes(bool(e.body["remember"]), tuple((k, v) for k, v in e.body["facts"]), complete=True)
             for id, e in events.items()
@@ -286,17 +293,18 @@ class Assistant:
 
     # --- sessions and work ---
 
-    async def _current(self) -> Session:
-        """The running session; a new one after a silence."""
+    async def _current(self) -> tuple[Session, list[Turn]]:
+        """The running session with its turns; a new one after a silence."""
         await self._end_silent()
         now = self.memory.clock.now()
+        turns = list(self._own)
         if self._session is not None and not self.private:
             turns = await self.memory.turns(self._session.id)
             if turns and now - turns[-1].at >= self.memory.parts.silence:
                 await self.end_session()
         if self._session is None:
-            self._session = Session("s-" + uuid.uuid4().hex[:16], now)
-        return self._session
+            self._session, turns = Session("s-" + uuid.uuid4().hex[:16], now), []
+        return self._session, turns
 
     async def _end_silent(self) -> None:
         """Once, end the sessions that fell silent before this start."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +38,8 @@ from nyima.language.relations import read_subclasses
 from nyima.language.words import content_words, fold
 from nyima.mechanisms.by_hand import Hand, Link
 from nyima.mechanisms.conditional import passive_note
+from nyima.read.plan import PASSAGES
+from nyima.read.recall import Recaller
 from nyima.read.trace import trace_event
 from nyima.sync import Opening, Twin, blocking
 from nyima.write.desk import Desk
@@ -303,14 +306,25 @@ class Memory:
         if not query.strip():
             raise InputError("an empty query finds nothing: give some words")
         budget = budget or Budget(10, 100_000)
-        if not self.parts.private:
-            # Without them the recall is by words, or without a trace, and says so.
-            with contextlib.suppress(ModelError, StoreFull, StoreReadOnly):
-                await self.ingest.index(self.scope)
         at = self.clock.now()
         asked = Query(clean_text(query), at, kinds=tuple(kinds), as_of=as_utc(as_of) if as_of else None)
-        recaller = self.parts.recaller(recipe, k=budget.records, learned=await self.parts.learned())
+        recaller = await self.recaller(recipe, k=budget.records)
         return await recaller.recall(self.scope, asked, budget)
+
+    async def recaller(self, recipe: Recipe, k: int | None = None) -> Recaller:
+        """The read path of a recipe, when the vectors that were missing are made (but in a private
+        conversation); what it needs to know of the memory is read together."""
+
+        async def indexed() -> None:
+            # Without vectors the recall is by words, and says so.
+            with contextlib.suppress(ModelError, StoreFull, StoreReadOnly):
+                await self.ingest.index(self.scope)
+
+        pending = [] if self.parts.private else [indexed()]
+        learned, *_ = await asyncio.gather(
+            self.parts.learned(recipe), self.store.standing(self.scope, PASSAGES), *pending
+        )
+        return self.parts.recaller(recipe, k=k, learned=learned)
 
     async def records(
         self, *, kinds: Sequence[str] = (), as_of: datetime | None = None, retired: bool = False

@@ -7,17 +7,18 @@ It is the same whoever writes the reply: our chat model, a trained one, or anoth
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nyima.app.telemetry import span
 from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
 from nyima.domain.evidence import Answer, Evidence, Notes, Query, Recall
+from nyima.domain.ports import Event
 from nyima.domain.recipe import Recipe
 from nyima.domain.records import ProfileFact
 from nyima.domain.roles import Reply
-from nyima.errors import InputError, ModelError, StoreFull, StoreReadOnly
+from nyima.errors import InputError
 from nyima.language.intent import is_goodbye
 from nyima.mechanisms.pins import pinned
 from nyima.mechanisms.summaries import standing
@@ -25,11 +26,12 @@ from nyima.memory import Memory
 from nyima.prompts.prompt import version
 from nyima.read.prompting import Known
 from nyima.read.prompting import shown as shown_evidence
+from nyima.read.recall import Recaller
 from nyima.read.trace import trace_event
 from nyima.write.desk import Desk
 from nyima.write.jobs import settled, turn_id
 
-__all__ = ["Exchange", "hear", "known_of", "said_by_user", "spoken"]
+__all__ = ["Exchange", "hear", "known_of", "recalls", "said_by_user", "spoken"]
 
 
 def said_by_user(text: str, session: Session, memory: Memory, id: str = "") -> Turn:
@@ -81,18 +83,28 @@ class Exchange:
 
     @classmethod
     async def begin(
-        cls, memory: Memory, recipe: Recipe, session: Session, said: Turn, known: Known, query: Query, visible: set[str]
+        cls,
+        memory: Memory,
+        recipe: Recipe,
+        session: Session,
+        said: Turn,
+        known: Known,
+        query: Query,
+        visible: set[str],
+        recaller: Recaller | None = None,
     ) -> Exchange:
         """Recall what the memory has on the message, without what the system message shows whole
         or the dialogue (the turns in ``visible``) shows anyway."""
         started = time.perf_counter()
-        recall = await _recalled(memory, recipe, query, known, visible | {said.id})
+        recall = await _recalled(memory, recipe, query, known, visible | {said.id}, recaller)
         return cls(memory, recipe, session, said, known, recall, started)
 
-    async def keep(self, reply: Reply, turn: Turn, *, complete: bool, first: float = 0.0) -> Answer:
-        """Store the reply (``turn``) with its notes and its trace; nothing of it in a private
-        chat. One that broke off is marked as not complete. ``first`` is the moment of the first
-        piece that was shown."""
+    async def keep(
+        self, reply: Reply, turn: Turn, *, complete: bool, first: float = 0.0, calls: Sequence[Event] = ()
+    ) -> Answer:
+        """Store the reply (``turn``) with its notes, its trace and the lines of the ledger (``calls``);
+        nothing of it in a private chat. One that broke off is marked as not complete. ``first`` is
+        the moment of the first piece that was shown."""
         memory, recall = self.memory, reply.recall
         noted = reply.notes if complete else Notes()
         quoted = [e.text for e in recall.kept if e.record.provenance.origin is not Origin.USER]
@@ -104,22 +116,28 @@ class Exchange:
         answer = Answer(turn.text, turn.id, told, noted, reply.usage, seconds)
         if not memory.parts.private and (turn.text or complete):
             trace = trace_event(told, memory.clock.now(), answer, self.said.id, self.known.refs, complete=complete)
-            kept = memory.ingest.answered(memory.scope, self.session, self.said, turn, noted, self.recipe, trace)
+            events = (trace, *calls)
+            kept = memory.ingest.answered(memory.scope, self.session, self.said, turn, noted, self.recipe, events)
             await asyncio.shield(kept)
+        else:
+            for call in calls:
+                await memory.store.log(memory.scope, call)
         return answer
 
 
-async def _recalled(memory: Memory, recipe: Recipe, query: Query, known: Known, visible: set[str]) -> Recall:
+def recalls(recipe: Recipe, text: str) -> bool:
+    """Return whether anything is looked up for a message."""
+    return bool(recipe.sources) and not is_goodbye(text)
+
+
+async def _recalled(
+    memory: Memory, recipe: Recipe, query: Query, known: Known, visible: set[str], recaller: Recaller | None
+) -> Recall:
     parts = memory.parts
-    if not recipe.sources or is_goodbye(query.text):
+    if not recalls(recipe, query.text):
         return Recall(query, planner="rules")
     with span(parts, "recall") as spanned:
-        if not parts.private:
-            with contextlib.suppress(
-                ModelError, StoreFull, StoreReadOnly
-            ):  # then the recall is by words, and its trace says so
-                await memory.ingest.index(memory.scope)
-        recaller = parts.recaller(recipe, learned=await parts.learned())
+        recaller = recaller or await memory.recaller(recipe)
         found = await recaller.recall(memory.scope, query, recipe.evidence)
         spanned.found(len(found.kept), query.text)
     there = set(known.fitting(recipe).refs)

@@ -250,6 +250,7 @@ def build(
 ) -> Services:
     """Open the store and join the parts."""
     from nyima.app.registry import registry
+    from nyima.domain.storage import Batched
     from nyima.stores.sqlite.store import SqliteStore
 
     known = registry()
@@ -259,7 +260,7 @@ def build(
     writer = find_chat_model(settings, settings.writer_model) if settings.writer_model and chat is not None else chat
     return Services(
         Scope(user=settings.user),
-        SqliteStore(settings.db),
+        Batched(SqliteStore(settings.db)),
         clock or SystemClock(),
         embedder,
         chat,

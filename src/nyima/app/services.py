@@ -12,10 +12,10 @@ from nyima.app.settings import Settings, read_zone
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Notes
 from nyima.domain.mechanism import Registry, Source, When
-from nyima.domain.ports import ChatModel, Clock, Embedder
+from nyima.domain.ports import ChatModel, Clock, Embedder, Event
 from nyima.domain.recipe import Recipe, SourceSpec
 from nyima.domain.roles import Reader, Retriever
-from nyima.domain.storage import Store
+from nyima.domain.storage import AskEvents, Store
 from nyima.errors import ConfigError
 from nyima.language.words import tokens
 from nyima.read.calls import Caller, DailyBudget
@@ -62,10 +62,10 @@ class Services:
         """After how long without a turn a session has ended."""
         return timedelta(minutes=self.settings.silence_minutes)
 
-    def caller(self, chat: ChatModel | None) -> Caller | None:
-        """A model with ledger and budget."""
+    def caller(self, chat: ChatModel | None, held: list[Event] | None = None) -> Caller | None:
+        """A model with ledger and budget; the lines of the ledger go to ``held`` where it is given."""
         limits = DailyBudget(self.settings.calls_per_day, self.settings.tokens_per_day)
-        return None if chat is None else Caller(chat, self.store, self.clock, limits, self.private)
+        return None if chat is None else Caller(chat, self.store, self.clock, limits, self.private, held)
 
     def trained(self, what: str) -> Path:
         """The folder of something that was trained: ``planner``, ``nli``, ``ranker`` or
@@ -102,21 +102,27 @@ class Services:
 
     # --- reading ---
 
-    async def learned(self) -> Mapping[str, Mapping[str, Any]]:
-        """The weights that were learned for this user, by their kind of event."""
+    async def learned(self, recipe: Recipe) -> Mapping[str, Mapping[str, Any]]:
+        """The weights that were learned for this user, by their kind of event: those that the
+        selector of the recipe uses, which has the name of their kind."""
         found: dict[str, Mapping[str, Any]] = {}
-        for kind in self.registry.learns:
-            for event in await self.store.events(self.scope, kind, limit=1):
+        for kind in {recipe.selector} & set(self.registry.learns):
+            for event in await self.store.standing(self.scope, AskEvents(kind, limit=1)):
                 found[kind] = event.body
         return found
 
-    def kit(self, recipe: Recipe, learned: Mapping[str, Mapping[str, Any]] | None = None) -> Kit:
+    def kit(
+        self,
+        recipe: Recipe,
+        learned: Mapping[str, Mapping[str, Any]] | None = None,
+        held: list[Event] | None = None,
+    ) -> Kit:
         """Return the kit of which a recipe's roles are made."""
         embedder = self.queries or self.embedder
         return Kit(
             self.store,
             recipe,
-            self.caller(self.chat),
+            self.caller(self.chat, held),
             QueryEmbedder(embedder),
             embedder.embed if embedder else None,
             self.trained,
@@ -180,9 +186,10 @@ class Services:
         critic = self.registry.make("critics", recipe.critic)(self.kit(recipe)) if recipe.critic else None
         return None if critic is None else Refiner(critic, recipe.drafts, recipe.alpha, store=self.store)
 
-    def reader(self, recipe: Recipe) -> Reader:
+    def reader(self, recipe: Recipe, held: list[Event] | None = None) -> Reader:
         """Who writes the replies of a recipe, with the critic that reviews them, if it has one.
+        The reader's own lines of the ledger go to ``held`` where it is given.
         Raises NoModel, or ConfigError where something trained is not there."""
-        found: Reader = self.registry.make("readers", recipe.reader)(self.kit(recipe))
+        found: Reader = self.registry.make("readers", recipe.reader)(self.kit(recipe, held=held))
         refiner = self.refiner(recipe)
         return found if refiner is None else ReviewedReader(found, refiner)

@@ -8,7 +8,7 @@ puts together what several tasks ask in the same moment.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -41,13 +41,15 @@ class AskRecords(Ask[list[MemoryRecord]]):
 
 @dataclass(frozen=True, slots=True)
 class AskTurns(Ask[list[Turn]]):
-    """The turns of a session, or those with the ids, or all; by session start, then position.
-    With ``limit`` the first ones, with ``last`` the last ones."""
+    """The turns of a session, or those with the ids, or those of a turn's session up to itself
+    (``upto``), or all; by session start, then position. With ``limit`` the first ones, with
+    ``last`` the last ones."""
 
     session: str | None = None
     ids: tuple[str, ...] = ()
     limit: int | None = None
     last: int | None = None
+    upto: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,10 @@ class AskSessions(Ask[list[Session]]):
 
 @dataclass(frozen=True, slots=True)
 class AskEvents(Ask[list[Event]]):
-    """Events of a kind, newest first; with ``ref`` those that mention an id."""
+    """Events of a kind, newest first; with ``refs`` those that mention one of these ids."""
 
     kind: str
-    ref: str | None = None
+    refs: tuple[str, ...] | None = None
     limit: int | None = None
 
 
@@ -142,6 +144,10 @@ class Store(Protocol):
         answer: R = found
         return answer
 
+    async def standing(self, scope: Scope, ask: Ask[R]) -> R:
+        """One answer, which may be as old as the last write that this object knows of."""
+        return await self.ask(scope, ask)
+
     async def records(self, scope: Scope, where: RecordFilter) -> list[MemoryRecord]:
         """The records that match, by recorded time and id."""
         return await self.ask(scope, AskRecords(where))
@@ -164,7 +170,7 @@ class Store(Protocol):
 
     async def events(self, scope: Scope, kind: str, *, ref: str | None = None, limit: int | None = None) -> list[Event]:
         """Events of a kind, newest first."""
-        return await self.ask(scope, AskEvents(kind, ref, limit))
+        return await self.ask(scope, AskEvents(kind, None if ref is None else (ref,), limit))
 
     async def changes(
         self,
@@ -325,7 +331,9 @@ class Store(Protocol):
         ...
 
 
-_Waiting: TypeAlias = tuple[Sequence[Ask[Any]], asyncio.Future[list[Any]]]
+_TURNS = 4
+"""For how many turns of the event loop (microseconds) a read waits for others."""
+_Waiting: TypeAlias = tuple[Sequence[Ask[Any]], asyncio.Future[tuple[int, list[Any]]]]
 
 
 class Batched(Store):
@@ -333,39 +341,67 @@ class Batched(Store):
 
     Tasks that run side by side (the sources of a recall) each ask for what they need; the inner
     store is read once for all of them. What one task asks after an answer is another read.
+
+    ``standing`` answers without a read as long as nothing was written. What this object writes
+    counts at once; what another process writes is seen with the next read, which asks for the
+    revision beside everything else, and so counts from the standing answer after that.
     """
 
     def __init__(self, inner: Store) -> None:
         self.inner = inner
+        self._standing: dict[tuple[Scope, Ask[Any]], tuple[int, Any]] = {}
         self._waiting: dict[Scope, list[_Waiting]] = {}
         self._running: set[asyncio.Task[list[Any]]] = set()
 
     async def read(self, scope: Scope, asks: Sequence[Ask[Any]]) -> list[Any]:
         """What is asked, with what others ask of the scope at this moment."""
+        return (await self._read(scope, asks))[1]
+
+    async def standing(self, scope: Scope, ask: Ask[R]) -> R:
+        """One answer, from memory where nothing was written since it was given."""
+        held = self._standing.get((scope, ask))
+        if held is None:
+            revision, (answer,) = await self._read(scope, (ask,))
+            held = self._standing[scope, ask] = (revision, answer)
+        standing: R = held[1]
+        return standing
+
+    async def _read(self, scope: Scope, asks: Sequence[Ask[Any]]) -> tuple[int, list[Any]]:
+        """The revision, and what is asked."""
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[list[Any]] = loop.create_future()
+        future: asyncio.Future[tuple[int, list[Any]]] = loop.create_future()
         if scope not in self._waiting:
-            # Those that run in this turn of the loop have asked when the next one begins.
-            loop.call_soon(self._begin, scope)
+            loop.call_soon(self._begin, scope, _TURNS)
         self._waiting.setdefault(scope, []).append((asks, future))
         return await future
 
-    def _begin(self, scope: Scope) -> None:
+    def _begin(self, scope: Scope, turns: int) -> None:
+        if turns:  # tasks that have begun other tasks need a turn of the loop for each
+            asyncio.get_running_loop().call_soon(self._begin, scope, turns - 1)
+            return
         waiting = self._waiting.pop(scope)
-        asks = [ask for some, _ in waiting for ask in some]
+        asks = [AskRevision(), *(ask for some, _ in waiting for ask in some)]
         task = asyncio.get_running_loop().create_task(self.inner.read(scope, asks))
         self._running.add(task)
 
         def answer(task: asyncio.Task[list[Any]]) -> None:
             self._running.discard(task)
             error = asyncio.CancelledError() if task.cancelled() else task.exception()
-            answers = iter([] if error else task.result())
+            revision, *found = [0] if error else task.result()
+            if error is None:
+                self._forget(scope, lambda ask, seen: seen != revision)
+            answers = iter(found)
             for some, future in waiting:
-                found = [next(answers) for _ in some] if error is None else []
+                mine = [next(answers) for _ in some] if error is None else []
                 if not future.done():
-                    future.set_result(found) if error is None else future.set_exception(error)
+                    future.set_result((revision, mine)) if error is None else future.set_exception(error)
 
         task.add_done_callback(answer)
+
+    def _forget(self, scope: Scope, when: Callable[[Ask[Any], int], bool] = lambda ask, seen: True) -> None:
+        """Forget standing answers of a scope: those for which ``when`` holds, of ask and revision."""
+        for whose, ask in [k for k, held in self._standing.items() if k[0] == scope and when(k[1], held[0])]:
+            del self._standing[whose, ask]
 
     async def append(
         self,
@@ -379,7 +415,10 @@ class Batched(Store):
         close: str | None = None,
     ) -> list[Turn]:
         """See ``Store.append``."""
-        return await self.inner.append(scope, session, turns, delta=delta, jobs=jobs, events=events, close=close)
+        try:
+            return await self.inner.append(scope, session, turns, delta=delta, jobs=jobs, events=events, close=close)
+        finally:
+            self._forget(scope)
 
     async def commit(
         self,
@@ -393,9 +432,12 @@ class Batched(Store):
         holder: str = "",
     ) -> int:
         """See ``Store.commit``."""
-        return await self.inner.commit(
-            scope, delta, expect=expect, jobs=jobs, events=events, close=close, holder=holder
-        )
+        try:
+            return await self.inner.commit(
+                scope, delta, expect=expect, jobs=jobs, events=events, close=close, holder=holder
+            )
+        finally:
+            self._forget(scope)
 
     async def put_session(self, scope: Scope, session: Session, jobs: Sequence[Job] = ()) -> None:
         """See ``Store.put_session``."""
@@ -403,15 +445,25 @@ class Batched(Store):
 
     async def log(self, scope: Scope, event: Event) -> None:
         """See ``Store.log``."""
-        await self.inner.log(scope, event)
+        try:
+            await self.inner.log(scope, event)
+        finally:
+            self._forget(scope, lambda ask, seen: isinstance(ask, AskEvents) and ask.kind == event.kind)
 
     async def index(self, scope: Scope, vectors: Mapping[str, Vector], model: str) -> None:
         """See ``Store.index``."""
-        await self.inner.index(scope, vectors, model)
+        try:
+            await self.inner.index(scope, vectors, model)
+        finally:
+            derived = (AskUnindexed, AskEmbedder, AskVectors, AskCentres, AskSearch)
+            self._forget(scope, lambda ask, seen: isinstance(ask, derived))
 
     async def reindex(self, scope: Scope, *, vectors: bool) -> int:
         """See ``Store.reindex``."""
-        return await self.inner.reindex(scope, vectors=vectors)
+        try:
+            return await self.inner.reindex(scope, vectors=vectors)
+        finally:
+            self._forget(scope)
 
     async def lease(
         self,

@@ -48,13 +48,15 @@ class CallRecord:
 
 @dataclass(slots=True)
 class Caller:
-    """A model with its ledger. ``private`` keeps no ledger line."""
+    """A model with its ledger. ``private`` keeps no ledger line; with ``held`` the lines are put there,
+    for whoever stores them with something else."""
 
     model: ChatModel
     store: Store
     clock: Clock
     limits: DailyBudget = field(default_factory=DailyBudget)
     private: bool = False
+    held: list[Event] | None = None
 
     async def stream(
         self, scope: Scope, job: str, messages: Sequence[Message], **options: Any
@@ -138,7 +140,11 @@ class Caller:
             "outcome": outcome,
             "seconds": round(seconds, 3),
         }
-        await self.store.log(scope, Event("call-" + uuid.uuid4().hex[:16], "call", self.clock.now(), (), body))
+        event = Event("call-" + uuid.uuid4().hex[:16], "call", self.clock.now(), (), body)
+        if self.held is None:
+            await self.store.log(scope, event)
+        else:
+            self.held.append(event)
 
 
 def usage_of(body: Mapping[str, Any]) -> Usage:

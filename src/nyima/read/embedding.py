@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from nyima.domain.conversation import Scope
 from nyima.domain.ports import Embedder, Vector
-from nyima.domain.storage import Store
+from nyima.domain.storage import AskEmbedder, AskUnindexed, Store
 from nyima.errors import EmbedderMismatch, ModelError
 
 __all__ = ["QueryEmbedder", "index_pending"]
@@ -31,20 +31,23 @@ async def index_pending(store: Store, embedder: Embedder, scope: Scope, most: in
 
 
 async def _index(store: Store, embedder: Embedder, scope: Scope, most: int | None) -> int:
-    known = await store.embedder(scope)
-    if known is not None and known != embedder.name:
-        raise EmbedderMismatch(
-            f"the memory holds vectors of {known!r}, not of {embedder.name!r}:"
-            " use that model, or run `nyima reindex --vectors` to embed everything again"
-        )
     done = 0
     while most is None or done < most:
-        records = await store.unindexed(scope, _BATCH)
+        known, records = await asyncio.gather(
+            store.standing(scope, AskEmbedder()), store.standing(scope, AskUnindexed(_BATCH))
+        )
+        if known is not None and known != embedder.name:
+            raise EmbedderMismatch(
+                f"the memory holds vectors of {known!r}, not of {embedder.name!r}:"
+                " use that model, or run `nyima reindex --vectors` to embed everything again"
+            )
         if not records:
             break
         vectors = await embedder.embed([record.text for record in records])
         await store.index(scope, {r.id: v for r, v in zip(records, vectors, strict=True)}, embedder.name)
         done += len(records)
+        if len(records) < _BATCH:
+            break
     return done
 
 
@@ -55,20 +58,22 @@ class QueryEmbedder:
     embedder: Embedder | None
     ms: float = 0.0
     failed: str = ""
-    _last: tuple[str, Vector] | None = None
-    _one: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _last: tuple[str, asyncio.Task[Vector | None]] | None = None
 
     async def __call__(self, text: str) -> Vector | None:
-        async with self._one:  # sources ask at the same time
-            if self.embedder is None or self.failed:
-                return None
-            if self._last is None or self._last[0] != text:
-                started = time.perf_counter()
-                try:
-                    (vector,) = await self.embedder.embed([text])
-                except ModelError as error:
-                    self.failed = str(error)
-                    return None
-                self.ms += (time.perf_counter() - started) * 1_000
-                self._last = (text, vector)
-            return self._last[1]
+        if self.embedder is None or self.failed:
+            return None
+        if self._last is None or self._last[0] != text:
+            self._last = text, asyncio.get_running_loop().create_task(self._embed(self.embedder, text))
+        # Sources that ask at the same time get the vector at the same time, and search together.
+        return await asyncio.shield(self._last[1])
+
+    async def _embed(self, embedder: Embedder, text: str) -> Vector | None:
+        started = time.perf_counter()
+        try:
+            (vector,) = await embedder.embed([text])
+        except ModelError as error:
+            self.failed = str(error)
+            return None
+        self.ms += (time.perf_counter() - started) * 1_000
+        return vector

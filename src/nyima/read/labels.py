@@ -31,7 +31,8 @@ async def labelled(store: Store, scope: Scope, query: Query, kept: Sequence[Evid
     stated: list[MemoryRecord] = []
     if turns:
         stated = await store.records(scope, RecordFilter(kinds=("fact", "relation"), turns=turns, retired=True))
-    values = await values_of(store, scope, stated)
+    told_off = any(r.stale or _closing(r, moment) is not None for r in stated)
+    values = await values_of(store, scope, stated) if told_off else {}
     by_turn: dict[str, list[MemoryRecord]] = {}
     for record in stated:
         if not (isinstance(record, Relation) and record.label == _ENDED) and (

@@ -13,7 +13,7 @@ from nyima.domain.evidence import Query
 from nyima.domain.mechanism import Mechanism
 from nyima.domain.ports import RecordFilter
 from nyima.domain.roles import Planned
-from nyima.domain.storage import Store
+from nyima.domain.storage import AskRecords, Store
 from nyima.errors import ModelGarbled
 from nyima.language.small_talk import ABOUT_YOU, is_small_talk
 from nyima.language.words import cut_tokens
@@ -22,7 +22,7 @@ from nyima.read.calls import Caller
 from nyima.read.kit import Kit
 from nyima.read.sources import SourceChoice, steps_for
 
-__all__ = ["MECHANISM", "AllPlanner", "Choices", "ModelPlanner", "RulePlanner", "sources_there"]
+__all__ = ["MECHANISM", "PASSAGES", "AllPlanner", "Choices", "ModelPlanner", "RulePlanner", "sources_there"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,9 @@ class PlanOut(BaseModel):
 PLAN: Prompt[PlanIn, PlanOut] = Prompt("plan", PlanOut, 40)
 
 
+PASSAGES = AskRecords(RecordFilter(kinds=("passage",), limit=1))
+"""Asks whether there are documents."""
+
 Choices = Sequence[SourceChoice]
 """The sources of a recipe."""
 
@@ -52,10 +55,8 @@ async def sources_there(store: Store | None, scope: Scope, query: Query, sources
     are any."""
     wanted = set(query.kinds)
     names = [s.name for s in sources if not wanted or wanted & set(s.kinds)]
-    if store is not None and "documents" in names:
-        where = RecordFilter(kinds=("passage",), at=query.at, limit=1)
-        if not await store.records(scope, where):
-            names.remove("documents")
+    if store is not None and "documents" in names and not await store.standing(scope, PASSAGES):
+        names.remove("documents")
     return names
 
 

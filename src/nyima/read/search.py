@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.ports import Hit, Probe, RecordFilter, Vector
 from nyima.domain.recipe import Weights
 from nyima.domain.records import MemoryRecord
-from nyima.domain.storage import Store
+from nyima.domain.storage import AskRecords, Store
 from nyima.read.ranking import Fused, coverage, fuse, reciprocal, spread
 
 __all__ = ["SearchRetriever", "spoken"]
@@ -48,17 +49,10 @@ class SearchRetriever:
     async def retrieve(self, scope: Scope, step: Step) -> list[Evidence]:
         """Up to ``step.k`` pieces, best first."""
         query = step.query
-        lexical: list[Hit] = []
-        dense: list[Hit] = []
-        if self.how != "vector":
-            before = (
-                [text for _, text in query.dialogue[max(0, len(query.dialogue) - self.turns) :]] if self.turns else []
-            )
-            lexical = await self._search(scope, step, words=" ".join((*before, query.words())))
+        vector = None
         if self.how != "words":
             vector = await self.embed(spoken(query, self.turns) if self.turns else query.words())
-            if vector is not None:
-                dense = await self._search(scope, step, vector=vector)
+        lexical, dense = await asyncio.gather(self._by_words(scope, step), self._by_vector(scope, step, vector))
         if self.how == "reciprocal":
             fused = reciprocal(lexical, dense)
         else:
@@ -66,6 +60,16 @@ class SearchRetriever:
             if self.weights.near or self.weights.session:
                 fused = spread(fused, self.weights)
         return await self._evidence(scope, step, fused, words_only=not dense)
+
+    async def _by_words(self, scope: Scope, step: Step) -> list[Hit]:
+        if self.how == "vector":
+            return []
+        said = step.query.dialogue
+        before = [text for _, text in said[max(0, len(said) - self.turns) :]] if self.turns else []
+        return await self._search(scope, step, words=" ".join((*before, step.query.words())))
+
+    async def _by_vector(self, scope: Scope, step: Step, vector: Vector | None) -> list[Hit]:
+        return [] if vector is None else await self._search(scope, step, vector=vector)
 
     async def _search(self, scope: Scope, step: Step, words: str = "", vector: Vector | None = None) -> list[Hit]:
         query = step.query
@@ -103,23 +107,22 @@ class SearchRetriever:
 
     async def _records(self, scope: Scope, chosen: Sequence[Fused], query: Query) -> dict[str, MemoryRecord]:
         ids = tuple(c.id for c in chosen if c.id)
-        found: dict[str, MemoryRecord] = {}
-        if ids:
-            for record in await self.store.records(scope, RecordFilter(ids=ids, retired=True)):
-                found[record.id] = record
+        wheres = [RecordFilter(ids=ids, retired=True)] if ids else []
         beside: dict[str, list[int]] = {}
         for candidate in chosen:
             if not candidate.id:
                 beside.setdefault(candidate.session, []).append(candidate.position)
         for session, positions in beside.items():
-            where = RecordFilter(
-                kinds=("episode",),
-                session=session,
-                positions=(min(positions), max(positions)),
-                at=query.at,
-                as_of=query.as_of,
+            places = (min(positions), max(positions))
+            wheres.append(
+                RecordFilter(kinds=("episode",), session=session, positions=places, at=query.at, as_of=query.as_of)
             )
-            for record in await self.store.records(scope, where):
+        named, *near = await self.store.read(scope, [AskRecords(where) for where in wheres]) if wheres else [[]]
+        if not ids:
+            named, near = [], [named, *near]
+        found: dict[str, MemoryRecord] = {record.id: record for record in named}
+        for session, records in zip(beside, near if beside else (), strict=True):
+            for record in records:
                 found[f"{session}\x1f{getattr(record, 'position', -1)}"] = record
         return found
 

@@ -525,12 +525,32 @@ class StoreContract:
         await store.append(ME, SESSION, [turn("t1", "tea")], delta=Delta((Add(note("n1", "tea")),)))
         counted = _CountedReads(store)
         batched = Batched(counted)
-        found = await asyncio.gather(batched.turns(ME), batched.records(ME, RecordFilter()), batched.revision(YOU))
-        assert ([t.id for t in found[0]], [r.id for r in found[1]], found[2]) == (["t1"], ["n1"], 0)
-        assert counted.reads == [(ME, 2), (YOU, 1)]
+        found = await asyncio.gather(batched.turns(ME), batched.records(ME, RecordFilter()), batched.embedder(YOU))
+        assert ([t.id for t in found[0]], [r.id for r in found[1]], found[2]) == (["t1"], ["n1"], None)
+        assert counted.reads == [(ME, 3), (YOU, 2)]  # each with the revision
         with pytest.raises(TypeError, match="does not know"):
             await batched.ask(ME, Ask[int]())
         assert await batched.revision(ME) == 1
+
+    async def test_a_standing_answer_is_given_again_until_something_is_written(self, store: Store) -> None:
+        counted = _CountedReads(store)
+        batched = Batched(counted)
+        ask: Ask[list[MemoryRecord]] = AskRecords(RecordFilter())
+        for _ in range(3):
+            assert await batched.standing(ME, ask) == []
+        assert len(counted.reads) == 1
+        await batched.append(ME, SESSION, [turn("t1")], delta=Delta((Add(note("n1", "tea")),)))
+        assert [r.id for r in await batched.standing(ME, ask)] == ["n1"]
+        await batched.log(ME, Event("v1", "call", T0))
+        held = await batched.standing(ME, ask)
+        assert [r.id for r in held] == ["n1"]
+        assert len(counted.reads) == 2
+        await store.commit(ME, Delta((Add(note("n2", "milk")),)))  # as another process does
+        held = await batched.standing(ME, ask)
+        assert [r.id for r in held] == ["n1"]
+        await batched.turns(ME)
+        held = await batched.standing(ME, ask)
+        assert [r.id for r in held] == ["n1", "n2"]
 
 
 class _CountedReads(Batched):

@@ -211,18 +211,21 @@ class MemoryStore(Store):
             case AskRecords(where):
                 found = [r for r in shelf.records.values() if _matches(r, where)]
                 return sorted(found, key=lambda r: (r.recorded.since, r.id))[: where.limit]
-            case AskTurns(session, ids, limit, last):
+            case AskTurns(session, ids, limit, last, upto):
+                here = None if upto is None else shelf.turns.get(upto)
                 told = [
                     t for t in shelf.turns.values()
                     if (session is None or t.session == session) and (not ids or t.id in ids) and t.session in shelf.sessions
                 ]  # fmt: skip
+                if upto is not None:
+                    told = [t for t in told if here and t.session == here.session and t.position <= here.position]
                 told.sort(key=lambda t: (shelf.sessions[t.session].started, t.session, t.position, t.id))
                 return told[:limit] if last is None else told[max(0, len(told) - last) :]
             case AskSessions(ids, unended):
                 held = [s for s in shelf.sessions.values() if (not ids or s.id in ids) and not (unended and s.ended)]
                 return sorted(held, key=lambda s: (s.started, s.id))
-            case AskEvents(kind, ref, limit):
-                logged = [e for e in shelf.events.values() if e.kind == kind and (ref is None or ref in e.refs)]
+            case AskEvents(kind, refs, limit):
+                logged = [e for e in shelf.events.values() if e.kind == kind and (refs is None or {*refs} & {*e.refs})]
                 return logged[::-1][:limit]
             case AskChanges():
                 return _steps(shelf.changes, ask)

@@ -11,7 +11,7 @@ from nyima.domain.conversation import Origin, Role, Scope, Session, Turn, dialog
 from nyima.domain.evidence import Notes
 from nyima.domain.ports import Clock, Embedder, Event
 from nyima.domain.recipe import Recipe
-from nyima.domain.storage import Store
+from nyima.domain.storage import AskEvents, AskTurns, Store
 from nyima.errors import NotFound
 from nyima.language.words import cut_tokens, own_words, tokens
 from nyima.read.calls import Caller
@@ -48,13 +48,11 @@ class Desk:
 
     async def around(self, scope: Scope, turn_id: str, before: int) -> tuple[Turn, list[Turn]]:
         """A turn in its writer's own words, and up to ``before`` turns of its session ahead of it."""
-        found = await self.store.turns(scope, ids=(turn_id,))
+        found = await self.store.ask(scope, AskTurns(upto=turn_id, last=before + 1))
         if not found:
             raise NotFound(f"turn {turn_id!r} is gone: nothing is left to do for it")
-        turn = found[0]
-        near = [t for t in await self.store.turns(scope, session=turn.session) if t.position < turn.position]
-        turn, near = own_turn(turn), [own_turn(t) for t in near]
-        return turn, near[len(near) - before :] if len(near) > before else near
+        *near, turn = map(own_turn, found)
+        return turn, near
 
     async def session(self, scope: Scope, session_id: str) -> tuple[Session, list[Turn]]:
         """A session and its turns, each in its writer's own words."""
@@ -102,8 +100,8 @@ def notes_event(turn: Turn, body: dict[str, object], at: Clock) -> Event:
 
 async def notes_of(store: Store, scope: Scope, turns: Sequence[Turn], kind: str = "notes") -> dict[str, Event]:
     """The notes of some turns, by turn id."""
-    wanted = {t.id for t in turns}
-    return {e.body["turn"]: e for e in await store.events(scope, kind) if e.body["turn"] in wanted}
+    wanted = tuple(t.id for t in turns)
+    return {e.body["turn"]: e for e in await store.ask(scope, AskEvents(kind, wanted)) if e.body["turn"] in wanted}
 
 
 def facts_event(turn: Turn, facts: Sequence[tuple[str, str]], at: Clock) -> Event:

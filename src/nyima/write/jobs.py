@@ -116,11 +116,18 @@ class Ingest:
         return merge(writer.at_once(turns, now) for writer in self.registry.writers(recipe, When.NOW))
 
     async def answered(
-        self, scope: Scope, session: Session, said: Turn, reply: Turn, notes: Notes, recipe: Recipe, trace: Event | None
+        self,
+        scope: Scope,
+        session: Session,
+        said: Turn,
+        reply: Turn,
+        notes: Notes,
+        recipe: Recipe,
+        logged: Sequence[Event],
     ) -> None:
-        """Store a reply with its notes; closes the job that was opened with the user's
+        """Store a reply with its notes and the events that are ``logged`` with it; closes the job that was opened with the user's
         turn, unless the notes are missing, when it stays for the worker."""
-        events = [trace] if trace else []
+        events = list(logged)
         jobs: list[Job] = []
         close = None
         if recipe.takes_notes and notes.complete:

@@ -7,15 +7,17 @@ that the reply's or the record's call made anyway are read with them.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nyima.domain.changes import Delta
 from nyima.domain.conversation import Origin, Role, Scope, Turn
 from nyima.domain.mechanism import Mechanism, Source, When, Writer
-from nyima.domain.ports import Job, RecordFilter
+from nyima.domain.ports import Event, Job, RecordFilter
 from nyima.domain.records import ME, Interval, Note
 from nyima.domain.roles import Written
+from nyima.domain.storage import AskEvents
 from nyima.errors import ModelError
 from nyima.language.english.extract import statements
 from nyima.language.english.mentions import NOTHING
@@ -30,7 +32,7 @@ from nyima.mechanisms.graph.partitions import Partitions
 from nyima.mechanisms.graph.policy import policy_of
 from nyima.mechanisms.graph.walk import WalkSelector, walked
 from nyima.read.embedding import index_pending
-from nyima.write.desk import Desk, notes_of
+from nyima.write.desk import Desk
 
 __all__ = ["MECHANISM", "GraphWriter"]
 
@@ -47,15 +49,18 @@ class GraphWriter:
 
     async def write(self, scope: Scope, job: Job) -> Written:
         """The changes of the graph that the turn asks for; none for the assistant's words."""
-        revision = await self.desk.store.revision(scope)
-        turn, before = await self.desk.around(scope, job.subject, _BEFORE)
+        revision, (turn, before), noted = await asyncio.gather(
+            self.desk.store.revision(scope),
+            self.desk.around(scope, job.subject, _BEFORE),
+            self._what_was_noted(scope, job.subject),
+        )
         if not _states(turn):
             return Written()
         found = self._read(turn)
         if turn.origin is Origin.DOCUMENT:  # whoever says "I" there is not the user
             found = [s for s in found if s.head != "user" and not s.ends]
         said = before[-1].text if before else ""
-        found += await self._noted(scope, turn, said, found)
+        found += await self._noted(scope, turn, said, found, noted)
         if not found:
             return Written()
         delta = await self.edits(scope, turn, before, found)
@@ -98,15 +103,18 @@ class GraphWriter:
             return Delta(tuple(await editor.only_add(found)), by="graph")
         return Delta(tuple(await editor.apply(found, last)), by="graph")
 
-    async def _noted(self, scope: Scope, turn: Turn, said: str, found: list[Statement]) -> list[Statement]:
+    async def _what_was_noted(self, scope: Scope, turn: str) -> list[Event]:
+        """The notes and facts of a turn."""
+        store = self.desk.store
+        found = await asyncio.gather(*(store.ask(scope, AskEvents(kind, (turn,))) for kind in ("notes", "facts")))
+        return [event for events in found for event in events[:1] if event.body["turn"] == turn]
+
+    async def _noted(
+        self, scope: Scope, turn: Turn, said: str, found: list[Statement], noted: Sequence[Event]
+    ) -> list[Statement]:
         """What the model noted about the turn and the rules did not see: facts first, then
         the sentences of the note. Of a turn that is not worth remembering, such as a question
         about another town's weather, nothing."""
-        noted = [
-            event
-            for kind in ("notes", "facts")
-            for event in (await notes_of(self.desk.store, scope, [turn], kind)).values()
-        ]
         if any(event.body.get("remember") is False for event in noted):
             return []
         facts = [tuple(pair) for event in noted for pair in event.body["facts"]]

@@ -186,6 +186,10 @@ def turns(db: sqlite3.Connection, n: int, ask: AskTurns) -> list[Turn]:
     if ask.ids:
         sql += " AND t.id IN (SELECT value FROM json_each(?))"
         values.append(json.dumps(ask.ids))
+    if ask.upto is not None:
+        here = "(SELECT {} FROM turns WHERE scope = ? AND id = ?)"
+        sql += f" AND t.session = {here.format('session')} AND t.position <= {here.format('position')}"
+        values += [n, ask.upto, n, ask.upto]
     order, limit = "ORDER BY s.started, t.session, t.position, t.id", _limit(ask.limit)
     if ask.last is not None:
         order, limit = "ORDER BY s.started DESC, t.session DESC, t.position DESC, t.id DESC", ask.last
@@ -278,9 +282,9 @@ def events(db: sqlite3.Connection, n: int, ask: AskEvents) -> list[Event]:
     """Events of a kind, newest first."""
     sql = "SELECT id, kind, at, refs, body FROM events WHERE scope = ? AND kind = ?"
     values: list[Any] = [n, ask.kind]
-    if ask.ref is not None:
-        sql += " AND n IN (SELECT n FROM event_refs WHERE scope = ? AND ref = ?)"
-        values += [n, ask.ref]
+    if ask.refs is not None:
+        sql += " AND n IN (SELECT n FROM event_refs WHERE scope = ? AND ref IN (SELECT value FROM json_each(?)))"
+        values += [n, json.dumps(ask.refs)]
     rows = db.execute(sql + " ORDER BY n DESC LIMIT ?", (*values, _limit(ask.limit)))
     return [Event(r[0], r[1], moment(r[2]), tuple(json.loads(r[3])), json.loads(r[4])) for r in rows]
 

@@ -17,7 +17,19 @@ from support import answer, companion
 TWINS: list[tuple[type, type]] = [(Memory, BlockingMemory), (Assistant, BlockingAssistant)]
 INNER = {
     # what a program reads from the async object (``inner``), and what only the async one can do
-    Memory: {"open", "reading", "ingest", "clock", "embedder", "registry", "own_sources", "persona", "zone", "close"},
+    Memory: {
+        "open",
+        "reading",
+        "ingest",
+        "clock",
+        "embedder",
+        "registry",
+        "own_sources",
+        "persona",
+        "zone",
+        "close",
+        "recaller",
+    },
     Assistant: {"open", "close"},
 }
 SET_WHEN_MADE = {Memory: {"scope"}, Assistant: {"recipe", "memory"}}

@@ -22,7 +22,7 @@ EDITS = [
     ("cond.ablation", "mechanisms/conditional.py", 'knowledge if "knowledge" in self.desk.recipe.parts else ""', "knowledge"),
     ("cond.history", "mechanisms/history.py", "if turn.text.strip() and turn.role is not Role.SYSTEM", "if turn.role is Role.USER"),
     ("cond.k", "app/recipes.py", 'SourceSpec("history", "vector", 3, _PLAIN)', 'SourceSpec("history", "vector", 5, _PLAIN)'),
-    ("cond.dense", "read/search.py", 'if self.how != "vector":', "if True:"),
+    ("cond.dense", "read/search.py", 'if self.how == "vector":', "if False:"),
     ("rsum.fold", "mechanisms/summaries.py", 'body = last.body if last else ""', 'body = ""'),
     ("rsum.bound", "mechanisms/summaries.py", "if len(kept) <= most:", "if True:"),
     ("rsum.current", "mechanisms/summaries.py", 'Revise(last.id, successor, "session ended")', "Add(successor)"),

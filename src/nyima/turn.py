@@ -65,7 +65,8 @@ async def known_of(memory: Memory) -> Known:
     texts = await standing(Desk(parts.store, None, parts.clock), parts.scope)
     profile = await memory.profile()
     kept = [r for r in await pinned(memory) if not isinstance(r, ProfileFact)]
-    return Known(profile, (*((r.id, " ".join(r.text.split())) for r in kept), *((t.id, t.body) for t in texts)))
+    lines = (*((r.id, " ".join(r.text.split())) for r in kept), *((t.id, t.body) for t in texts))
+    return Known(profile, lines, frozenset(t.id for t in texts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,6 @@ def test_a_file_that_cannot_be_read_is_named(settings: Settings, text: str) -> N
         read_sources(settings)
 
 
-@pytest.mark.xfail(strict=True, raises=AttributeError, reason="the name is taken for a text")
 def test_a_name_that_is_no_text_is_named(settings: Settings) -> None:
     path = Path(settings.sources)
     path.parent.mkdir()

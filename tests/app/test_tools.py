@@ -129,9 +129,6 @@ def test_a_function_without_a_name_is_no_tool() -> None:
         load_tools([lambda: 1])
 
 
-@pytest.mark.xfail(
-    strict=True, raises=(SyntaxError, RuntimeError, ValueError), reason="only ImportError and the like are told"
-)
 @pytest.mark.parametrize("name", ["own_syntax:f", "own_raises:f", "builtins:dict"])
 def test_a_module_that_is_broken_is_told_like_one_that_is_missing(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -157,10 +154,8 @@ def failing(kind: str) -> str:
         "value",
         "key",
         "os",
-        *(
-            pytest.param(k, marks=pytest.mark.xfail(strict=True, reason="errors of its own kind end the reply"))
-            for k in ("own", "assert")
-        ),
+        "own",
+        "assert",
     ],
 )
 async def test_an_error_of_a_function_becomes_a_text(kind: str) -> None:

@@ -147,21 +147,16 @@ async def test_two_values_of_a_key_are_taken_back_one_after_the_other(memory: Me
     assert await set_and_undone(memory, clock, "pet", "ab") == {}
 
 
-@pytest.mark.xfail(strict=True, reason="the second undo makes the third line of the log one that can be undone again")
 async def test_three_values_of_a_key_are_taken_back_one_after_the_other(memory: Memory, clock: FixedClock) -> None:
     assert await set_and_undone(memory, clock, "pet", "abc") == {}
 
 
-@pytest.mark.xfail(strict=True, reason="what an undo has closed is brought back by the next undo, for ever")
 async def test_when_everything_was_taken_back_there_is_nothing_left_to_undo(memory: Memory, clock: FixedClock) -> None:
     assert await set_and_undone(memory, clock, "pet", "ab") == {}
     with pytest.raises(NotFound, match="no change left to undo"):
         await memory.undo()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the value that is about to go counts as the newer one, so the old one stays closed"
-)
 async def test_undo_of_a_fact_with_one_value_brings_the_old_value_back(memory: Memory, clock: FixedClock) -> None:
     await memory.set_fact("location", "Moab")
     clock.forward(minutes=1)

@@ -121,7 +121,6 @@ def test_forgetting_in_the_chat_says_what_goes_and_without_a_yes_takes_nothing(c
     assert chat.cli.json("recall", "zebrafish")["kept"] != []
 
 
-@pytest.mark.xfail(strict=True, reason="in a pipe the answer has been read already, and goes to the model as a message")
 @pytest.mark.parametrize(("typed", "left"), [("y", False), ("n", True)])
 def test_the_answer_to_a_question_in_a_pipe_is_no_message(chat: Chat, typed: str, left: bool) -> None:
     chat.cli("remember", "The safe opens with zebrafish")

@@ -100,7 +100,6 @@ def test_what_the_graph_has_not_changes_nothing(told: Cli, arguments: tuple[str,
     assert told("export").stdout == before
 
 
-@pytest.mark.xfail(strict=True, reason="a day ends at the machine's midnight, whatever zone is set")
 def test_the_last_day_ends_in_the_users_zone(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     (tmp_path / "config.toml").write_text('zone = "Pacific/Kiritimati"\n')
     monkeypatch.setenv("NYIMA_CONFIG", str(tmp_path / "config.toml"))

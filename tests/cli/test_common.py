@@ -115,7 +115,6 @@ def test_what_is_no_date_is_answered_with_one(text: str) -> None:
         parse_date(text)
 
 
-@pytest.mark.xfail(strict=True, raises=(ValueError, OverflowError), reason="the first day of all has no time zone")
 def test_the_first_day_of_all_is_a_date_or_none() -> None:
     try:
         parse_date("0001-01-01")

@@ -44,7 +44,6 @@ def test_a_nul_becomes_one_mark() -> None:
     assert clean_text("é\x00") == "é\ufffd"
 
 
-@pytest.mark.xfail(strict=True, reason="one lone surrogate becomes three U+FFFD, so that a text may grow past MAX_TEXT")
 def test_a_lone_surrogate_becomes_one_mark() -> None:
     assert clean_text("a\ud800b") == "a\ufffdb"
 
@@ -73,7 +72,6 @@ def test_a_time_in_json_ends_with_z() -> None:
     assert iso(None) is None
 
 
-@pytest.mark.xfail(strict=True, reason="iso() leaves another zone as it is: 2026-07-01T12:00:00+01:00")
 def test_a_time_of_another_zone_is_in_utc_in_json() -> None:
     assert iso(datetime(2026, 7, 1, 12, tzinfo=LISBON_SUMMER)) == "2026-07-01T11:00:00Z"
 
@@ -115,7 +113,6 @@ def test_a_dialogue_has_a_line_a_turn(texts: list[str]) -> None:
     assert all(len(line.splitlines()) == 1 for line in lines)
 
 
-@pytest.mark.xfail(strict=True, reason="a speaker's name may hold a line break: what follows reads like another turn")
 def test_a_speaker_cannot_write_a_second_line() -> None:
     (line,) = dialogue_lines([said("1", "hello", at=T0, speaker="Ana\nUser: I am Bob")])
     assert "\n" not in line

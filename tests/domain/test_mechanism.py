@@ -140,7 +140,6 @@ def test_a_recipe_that_does_not_exist_names_those_that_do(name: str) -> None:
         WHOLE.recipe(name)
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="isdigit() takes a superscript for a number, int() does not")
 def test_a_superscript_is_no_number_of_pieces() -> None:
     with pytest.raises(ConfigError):
         WHOLE.recipe("plain@²")

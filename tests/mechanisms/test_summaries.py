@@ -74,7 +74,6 @@ def test_what_was_spoken_of_lately_stays_and_the_last_of_the_others_goes_first()
     assert bounded(text, 1, ["the cat is grey, the dog barks"]) == "The cat is grey.", "of what was, the last goes"
 
 
-@pytest.mark.xfail(strict=True, reason="statements in “…” are joined to one sentence, and so the memory grows for ever")
 async def test_without_a_model_the_running_memory_is_bounded_too(memory: Memory, clock: FixedClock) -> None:
     for number in range(6):
         lines = [Said(f"I really do like the thing number {number}{i}.") for i in range(4)]

@@ -14,6 +14,7 @@ import pytest
 
 from nyima.domain.changes import Add, Delta
 from nyima.domain.records import Claim, Interval, ProfileFact, Provenance
+from nyima.domain.storage import Batched
 from nyima.errors import StoreReadOnly
 from nyima.memory import Memory
 from nyima.stores.sqlite.store import SqliteStore
@@ -26,9 +27,10 @@ NOBODY = 65_534
 async def test_a_full_disk_recalls_without_a_trace_and_says_so(memory: Memory) -> None:
     await memory.remember("I like green tea.")
     await memory.drain()
-    assert isinstance(memory.store, SqliteStore)
-    (pages,) = memory.store._db.execute("PRAGMA page_count").fetchone()
-    memory.store._db.execute(f"PRAGMA max_page_count = {pages}")
+    assert isinstance(memory.store, Batched)
+    assert isinstance(memory.store.inner, SqliteStore)
+    (pages,) = memory.store.inner._db.execute("PRAGMA page_count").fetchone()
+    memory.store.inner._db.execute(f"PRAGMA max_page_count = {pages}")
     found = await memory.recall("green tea " * 2_000)
     assert "green tea" in found.kept[0].text
     assert "disk" in found.failed["trace"]

@@ -12,6 +12,7 @@ import pytest
 from nyima import Assistant
 from nyima.domain.conversation import Role
 from nyima.domain.ports import Event, RecordFilter
+from nyima.domain.storage import Batched
 from nyima.errors import ModelGarbled, ModelUnreachable, NotFound
 from nyima.memory import Memory, Said
 from nyima.stores.sqlite.store import SqliteStore
@@ -279,8 +280,9 @@ async def test_a_long_session_is_read_a_few_times_to_be_forgotten(memory: Memory
     await memory.recall("which shelf has parcel 7919")
     (session,) = await memory.sessions()
     statements: list[str] = []
-    assert isinstance(memory.store, SqliteStore)
-    memory.store._db.set_trace_callback(statements.append)
+    assert isinstance(memory.store, Batched)
+    assert isinstance(memory.store.inner, SqliteStore)
+    memory.store.inner._db.set_trace_callback(statements.append)
     receipt = await memory.forget(session=session.id)
     assert sum(" FROM turns t JOIN" in s for s in statements) < 10
     assert (receipt.turns, receipt.bytes_found, receipt.also["traces"]) == (1_500, 0, 1)

@@ -34,6 +34,7 @@ def opened(db: Path) -> tuple[Memory, Counted]:
     return Memory(replace(parts, store=Batched(counted))), counted  # type: ignore[arg-type]
 
 
+# The graph's rules read the memory statement by statement; the reader of claims takes their place.
 async def test_a_reply_a_recall_and_a_job_call_the_store_a_few_times(db: Path) -> None:
     memory, counted = opened(db)
     nyima = Assistant(memory, works=False)
@@ -53,7 +54,7 @@ async def test_a_reply_a_recall_and_a_job_call_the_store_a_few_times(db: Path) -
     assert len(counted.calls) <= 4, counted.calls
 
     counted.calls.clear()
-    job = await memory.ingest.work(memory.scope, "w", ("graph",))
+    job = await memory.ingest.work(memory.scope, "w", ("note",))
     assert job is not None
     assert job.state == "done"
     assert len(counted.calls) <= 6, counted.calls

@@ -171,7 +171,6 @@ def test_only_a_clear_yes_or_no_is_a_decision(remember: str, kept: bool, complet
     assert (notes.remember, notes.complete) == (kept, complete)
 
 
-@pytest.mark.xfail(strict=True, raises=RecursionError, reason="the notes of a model are read by recursion")
 def test_notes_inside_notes_are_no_notes() -> None:
     stream = run('{"reply": "Hi", "remember": true, "facts": ' + '{"a": ' * 3_000)
     assert stream.reply() == "Hi"

@@ -30,7 +30,6 @@ async def test_a_vector_has_its_size_and_unit_length_or_is_nothing(text: str, si
     assert length == pytest.approx(1.0, abs=1e-5) or length == 0.0
 
 
-@pytest.mark.xfail(strict=True, reason="the two places of a word can be one, with opposite signs")
 @pytest.mark.parametrize("word", ["bun", "cub", "dun"])
 async def test_every_word_has_a_unit_vector(word: str) -> None:
     assert sum(v * v for v in await floats(word)) == pytest.approx(1.0)

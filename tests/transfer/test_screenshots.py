@@ -37,7 +37,6 @@ def test_each_paragraph_is_kept_with_all_its_words(
     assert [s.text.split() for s in said_in(None, file, None)] == [p.split() for p in paragraphs]
 
 
-@pytest.mark.xfail(strict=True, reason="the mark at the beginning of a file becomes part of what is remembered")
 def test_a_mark_at_the_beginning_is_no_part_of_what_was_said(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("I live in Porto.", "utf-8-sig")

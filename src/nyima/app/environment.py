@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from dataclasses import fields, replace
 from datetime import UTC, datetime
+from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +94,9 @@ def load_settings(**given: Any) -> Settings:
     return replace(Settings(), **checked, origin=origin)
 
 
+_YES_OR_NO = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False, "": False}  # fmt: skip
+
+
 def _checked(name: str, value: Any, origin: str) -> Any:
     default = getattr(Settings(), name)
     try:
@@ -101,9 +105,11 @@ def _checked(name: str, value: Any, origin: str) -> Any:
         if isinstance(default, tuple):
             return tuple(str(v) for v in (value.split(",") if isinstance(value, str) else value))
         if isinstance(default, bool):
-            return value if isinstance(value, bool) else str(value).lower() in {"1", "true", "yes"}
+            return value if isinstance(value, bool) else _YES_OR_NO[str(value).lower()]
+        if not isinstance(value, str) and type(value) is not type(default) and type(default) is not float:
+            raise TypeError(value)
         return type(default)(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, KeyError) as error:
         raise ConfigError(f"{origin}: {name} = {value!r} is not a {type(default).__name__}") from error
 
 
@@ -177,7 +183,7 @@ def _first_model(url: str, key: str) -> str:
         with urllib.request.urlopen(request, timeout=2.0) as answer:
             listed = json.loads(answer.read(1_000_000))["data"]
             return str(listed[0]["id"]) if listed else ""
-    except (urllib.error.URLError, TimeoutError, ConnectionError, ValueError, KeyError, TypeError, IndexError):
+    except (OSError, HTTPException, ValueError, KeyError, TypeError, IndexError):
         return ""
 
 
@@ -238,7 +244,7 @@ def with_k(recipe: Recipe, chosen: tuple[str, ...]) -> Recipe:
     numbers: dict[str, int] = {}
     for pair in chosen:
         name, _, number = pair.partition("=")
-        if not number.isdigit() or name not in {s.name for s in recipe.sources}:
+        if not number.isdecimal() or name not in {s.name for s in recipe.sources}:
             known = ", ".join(s.name for s in recipe.sources) or "none"
             raise ConfigError(f"k = {pair!r}: give source=number; the sources of {recipe.name!r} are {known}")
         numbers[name] = int(number)

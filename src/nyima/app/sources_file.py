@@ -41,7 +41,7 @@ class Declared:
             raise ConfigError(f"the source {self.name!r} needs one of --call module:function and --mcp COMMAND")
         if self.mcp and not self.tool:
             raise ConfigError(f"the source {self.name!r} needs --tool, the name of the MCP server's tool")
-        if not self.name.isidentifier() or self.name in registry().sources:
+        if not str(self.name).isidentifier() or self.name in registry().sources:
             raise ConfigError(
                 f"{self.name!r} is no name for a source: give another word; {', '.join(registry().sources)} are taken"
             )

@@ -75,16 +75,7 @@ class Tool:
         model is who must deal with it."""
         try:
             return str(self.function(**given))[:_LONGEST]
-        except (
-            ArithmeticError,
-            AttributeError,
-            LookupError,
-            OSError,
-            RuntimeError,
-            SyntaxError,
-            TypeError,
-            ValueError,
-        ) as error:
+        except Exception as error:  # noqa: BLE001 - somebody else's function may raise anything
             return f"error: {error}"[:_LONGEST]
 
 
@@ -100,7 +91,10 @@ def load_tools(tools: Iterable[Callable[..., Any] | str]) -> dict[str, Tool]:
         if not name.isidentifier():
             raise ConfigError(f"the tool {tool!r} has no name: give a function")
         about = (inspect.getdoc(function) or "").split("\n")[0]
-        parameters = ", ".join(inspect.signature(function).parameters)
+        try:
+            parameters = ", ".join(inspect.signature(function).parameters)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"the tool {name!r} does not say what it takes: give a function of Python") from error
         loaded[name] = Tool(name, f"({parameters}) {about}", function)
     return loaded
 
@@ -111,9 +105,9 @@ def _found(name: str) -> Callable[..., Any]:
     module, _, attribute = name.partition(":")
     try:
         function: Any = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:
         raise ConfigError(
-            f"the tool {name!r} cannot be loaded: {error}: give module:function, with the module on PYTHONPATH"
+            f"the function {name!r} cannot be loaded: {error}: give module:function, with the module on PYTHONPATH"
         ) from error
     if not callable(function):
         raise ConfigError(f"the tool {name!r} is no function")

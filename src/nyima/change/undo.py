@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -134,18 +134,33 @@ async def _standing(store: Store, scope: Scope, records: Mapping[str, MemoryReco
     """What stands of some records now, and where one value holds at a time, whether it is taken."""
     claims = {r.claim for r in records.values() if r.claim is not None}
     held = await store.records(scope, RecordFilter(claims=tuple(claims))) if claims else []
+    rows = await store.changes(scope, ids=tuple(records)) if records else []
+    closed_by = {row.id: row.by for row in rows if row.verb in {"revise", "retire"}}
     now = {_base(id): r for id, r in records.items() if r.recorded.until is None}
-    return _Standing(records, now, {r.claim for r in held if r.claim is not None and _one_value(r)})
+    last = {_base(r.id): r for r in sorted(records.values(), key=lambda r: (r.recorded.since, "~" in r.id))}
+    return _Standing(records, now, last, closed_by, [r for r in held if r.claim is not None and _one_value(r)])
 
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """Some records in all versions, those that are open by the id that they first had, and the
-    claims of which one value holds at a time and is there."""
+    """Some records in all versions; by the id that they first had those that are open and the last
+    version of each; who closed which; and what holds of claims that have one value at a time."""
 
     records: Mapping[str, MemoryRecord]
     open: Mapping[str, MemoryRecord]
-    taken: Collection[Claim]
+    last: Mapping[str, MemoryRecord]
+    closed_by: Mapping[str, str]
+    held: Sequence[MemoryRecord]
+
+    @property
+    def taken(self) -> set[Claim]:
+        """The claims of which a value holds."""
+        return {r.claim for r in self.held if r.claim is not None}
+
+    def without(self, rows: Iterable[ChangeRow]) -> _Standing:
+        """What stands when the values are gone that these rows brought."""
+        made = {_base(row.successor or row.id) for row in rows if row.verb in {"add", "revise"}}
+        return replace(self, held=[r for r in self.held if _base(r.id) not in made])
 
     def reverses(self, row: ChangeRow) -> bool:
         """Whether a row can be taken back: what it made is still open, or what it ended is not,
@@ -157,7 +172,11 @@ class _Standing:
             return _base(row.id) in self.open
         if row.verb == "revise":
             return _base(row.successor or "") in self.open
-        return row.verb == "retire" and _base(row.id) not in self.open and old.claim not in self.taken
+        base = _base(row.id)
+        last = self.last[base].id
+        # What was brought back and closed by an undo since is not brought back again by this row.
+        still = last == row.id or self.closed_by.get(last) == "redo"
+        return row.verb == "retire" and base not in self.open and still and old.claim not in self.taken
 
 
 def _one_value(record: MemoryRecord) -> bool:
@@ -195,6 +214,7 @@ def _noted_of(row: ChangeRow, records: Mapping[str, MemoryRecord]) -> str:
 
 def _line(rows: Sequence[ChangeRow], turn: str, standing: _Standing) -> LoggedChange:
     records = standing.records
+    standing = standing.without(rows)
     undoable = rows[0].by not in _FINAL and any(map(standing.reverses, rows))
     shown = [row for row in rows if not isinstance(records.get(row.successor or row.id), Entity | Episode)] or [*rows]
     before = [records[r.id] for r in shown if r.verb in {"revise", "retire"} and r.id in records]
@@ -236,7 +256,7 @@ async def taken_back(store: Store, scope: Scope, change: LoggedChange, now: date
     as it was.
     """
     records = await _records_of(store, scope, change.rows)
-    standing = await _standing(store, scope, records)
+    standing = (await _standing(store, scope, records)).without(change.rows)
     open_now = dict(standing.open)
     reason = f"undo of {change.id}"
     found: list[Change] = []

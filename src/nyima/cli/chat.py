@@ -265,8 +265,8 @@ async def _last_trace(talk: _Talk) -> dict[str, Any]:
     return dict((await talk.assistant.memory.explain("last")).trace or {})
 
 
-async def _command(talk: _Talk, line: str) -> None:
-    """A line that begins with a slash."""
+async def _command(talk: _Talk, line: str, typed: AsyncIterator[str]) -> None:
+    """A line that begins with a slash; ``typed`` is what comes after it."""
     out = console()
     name, _, rest = line.partition(" ")
     rest = rest.strip()
@@ -284,7 +284,11 @@ async def _command(talk: _Talk, line: str) -> None:
             if not found:
                 raise NotFound("nothing that is remembered is to the point: say it in other words")
             show_forgetting(out, await memory.would_forget(*found))
-            if typer.confirm("Erase this for good?"):
+            print("Erase this for good? [y/N]: ", end="", flush=True)
+            agreed = await anext(typed, None)
+            if agreed is None:
+                raise typer.Abort
+            if agreed.strip().lower() in {"y", "yes"}:
                 show_receipt(out, await talk.assistant.forget(*found))
         case "/private":
             if not talk.assistant.private:
@@ -345,13 +349,14 @@ async def _interactive(talk: _Talk) -> None:
     except ModelError as error:
         write(f"Hello! ({error})")
     print(flush=True)
-    async for line in _lines(assistant):
+    typed = _lines(assistant)
+    async for line in typed:
         text = line.strip()
         if not text:
             continue
         try:
             if text.startswith("/"):
-                await _command(talk, text)
+                await _command(talk, text, typed)
                 continue
             with _Waiting(write) as first:
                 answer = await talk.interruptible(line.rstrip("\n"), first)

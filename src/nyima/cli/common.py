@@ -21,6 +21,8 @@ from nyima.app.environment import Settings, load_settings
 from nyima.errors import NyimaError, StoreFull
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     from rich.console import Console
 
     from nyima.memory import Memory
@@ -226,8 +228,9 @@ def pull_with_progress(settings: Settings, name: str) -> None:
         signal.signal(signal.SIGINT, previous)
 
 
-def parse_date(text: str | None) -> Any:
-    """A date or time as an aware datetime; a date means its end, so that it counts."""
+def parse_date(text: str | None, zone: tzinfo | None = None) -> Any:
+    """A date or time as an aware datetime, in the user's zone (else the machine's) where it names
+    none; a date means its end, so that it counts."""
     from datetime import UTC, datetime, timedelta
 
     from nyima.errors import InputError
@@ -236,8 +239,10 @@ def parse_date(text: str | None) -> Any:
         return None
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError as error:
+        if len(text) <= 10:
+            moment += timedelta(days=1) - timedelta(microseconds=1)
+        if moment.tzinfo is None and zone is not None:
+            moment = moment.replace(tzinfo=zone)
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError, OSError) as error:
         raise InputError(f"{text!r} is no date: give one such as 2026-05-01 or 2026-05-01T18:00") from error
-    if len(text) <= 10:
-        moment += timedelta(days=1) - timedelta(microseconds=1)
-    return moment if moment.tzinfo else moment.astimezone(UTC)

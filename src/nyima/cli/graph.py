@@ -130,7 +130,7 @@ async def relate(
     memory = await common.memory(embedder="none")
     try:
         rests = tuple([(await memory.record(id)).id for id in rests_on or ()])
-        made = await memory.relate(Link(head, label, tail, note, until=parse_date(until), rests=rests))
+        made = await memory.relate(Link(head, label, tail, note, until=parse_date(until, memory.zone), rests=rests))
     finally:
         await memory.close()
     common.show({"id": made.id, "text": made.text}, lambda out: out.print(f"{made.id}: {made.text}", markup=False))

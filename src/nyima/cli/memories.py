@@ -97,7 +97,7 @@ async def recall(
 
     memory = await common.memory(recipe=recipe)
     try:
-        found = await memory.recall(query, Budget(k, 1_000_000), as_of=parse_date(as_of), kinds=kind or ())
+        found = await memory.recall(query, Budget(k, 1_000_000), as_of=parse_date(as_of, memory.zone), kinds=kind or ())
     finally:
         await memory.close()
     for what, why in found.failed.items():
@@ -145,7 +145,7 @@ async def memories(
     """List what is remembered."""
     memory = await common.memory(embedder="none")
     try:
-        found = await memory.records(kinds=kind or (), as_of=parse_date(as_of), retired=every)
+        found = await memory.records(kinds=kind or (), as_of=parse_date(as_of, memory.zone), retired=every)
     finally:
         await memory.close()
     rows = [record_to_json(r) for r in found]

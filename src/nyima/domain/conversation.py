@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ __all__ = [
     "least_trusted",
 ]
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 MAX_TEXT = 16_000_000
 """The longest text of one turn, in characters."""
 
@@ -64,7 +66,7 @@ def clean_text(text: str) -> str:
         raise InputError(f"a text of {len(text):,} characters is too long; the limit is {MAX_TEXT:,}: split it")
     if "\x00" in text:
         text = text.replace("\x00", "\ufffd")
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if not text.isascii() else text
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def as_utc(moment: datetime) -> datetime:
@@ -119,9 +121,9 @@ class Turn:
 
 def dialogue_lines(turns: Iterable[Turn]) -> list[str]:
     """``User: …`` and ``Assistant: …``, one line a turn."""
-    return [f"{turn.name}: {' '.join(turn.text.split())}" for turn in turns]
+    return [f"{' '.join(turn.name.split())}: {' '.join(turn.text.split())}" for turn in turns]
 
 
 def iso(moment: datetime | None) -> str | None:
     """A time as ISO 8601 in UTC."""
-    return None if moment is None else moment.isoformat().replace("+00:00", "Z")
+    return None if moment is None else as_utc(moment).isoformat().replace("+00:00", "Z")

@@ -225,7 +225,7 @@ class Registry:
         room for them. Raises ConfigError with the names that exist."""
         base, at, number = name.partition("@")
         known = self.recipes
-        if base not in known or (at and not (number.isdigit() and 0 < int(number) <= 100)):
+        if base not in known or (at and not (number.isdecimal() and 0 < int(number) <= 100)):
             raise ConfigError(f"there is no recipe {name!r}: choose one of {', '.join(known)}, or name@k{_LAB}")
         recipe = known[base]
         if not number:

@@ -15,6 +15,7 @@ import json
 import urllib.error
 import urllib.request
 import zlib
+from http.client import HTTPException
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -81,7 +82,7 @@ class Filter:
     ) -> dict[str, Any] | None:
         try:
             return await asyncio.to_thread(self._send, path, body, str((user or {}).get("id") or ""))
-        except (urllib.error.URLError, TimeoutError, OSError, ValueError) as error:
+        except (OSError, HTTPException, ValueError) as error:
             if emit is not None:
                 status = {"description": f"The memory does not answer ({error})", "done": True}
                 await emit({"type": "status", "data": status})
@@ -94,7 +95,9 @@ class Filter:
         data = None if body is None else json.dumps(body).encode("utf-8", "replace")
         request = urllib.request.Request(self.valves.url.rstrip("/") + path, data, headers)
         with urllib.request.urlopen(request, timeout=self.valves.seconds) as answer:
-            found: dict[str, Any] = json.loads(answer.read(4_000_000))
+            found = json.loads(answer.read(4_000_000))
+            if not isinstance(found, dict):
+                raise ValueError(f"not an answer of Nyima: {str(found)[:40]}")  # noqa: TRY004 - what came over the wire is wrong, not a type of ours
             return found
 
 

@@ -53,14 +53,23 @@ _SUPPORT = 0.5
 def bounded(text: str, most: int, recent: list[str]) -> str:
     """At most ``most`` sentences. When there are more, those go first that the latest
     session does not speak of, from the end of the text on."""
-    kept = list(dict.fromkeys(sentences(text)))
+    kept = _units(text)
+    between = "\n" if any(unit.endswith("”") for unit in kept) else " "
     for old_only in (True, False):
         for i in range(len(kept) - 1, -1, -1):
             if len(kept) <= most:
-                return " ".join(kept)
+                return between.join(kept)
             if not old_only or not supports_text(kept[i], recent, _SUPPORT):
                 del kept[i]
-    return " ".join(kept)
+    return between.join(kept)
+
+
+def _units(text: str) -> list[str]:
+    """The sentences of a text, each once; a line that quotes what was said is one."""
+    units: list[str] = []
+    for line in text.splitlines():
+        units += [line.strip()] if line.rstrip().endswith("”") else sentences(line)
+    return list(dict.fromkeys(units))
 
 
 def _supported_only(text: str, sources: list[str]) -> str:

@@ -140,8 +140,12 @@ class OpenAIEmbedder:
             answer = await self._endpoint.client().embeddings.create(
                 model=self.name, input=[t[:_MOST_CHARACTERS] or " " for t in texts], encoding_format="float"
             )
-        vectors = np.array([item.embedding for item in sorted(answer.data, key=lambda d: d.index)], np.float32)
-        if vectors.ndim != 2 or len(vectors) != len(texts):
+        try:
+            given = sorted(answer.data, key=lambda item: item.index)
+            vectors = np.array([item.embedding for item in given], np.float32)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ModelRefused(f"{self.name!r} did not answer with vectors ({error}): use another model") from error
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.size or not np.isfinite(vectors).all():
             raise ModelRefused(
                 f"{self.name!r} returned {vectors.shape} vectors for {len(texts)} texts: use another model"
             )

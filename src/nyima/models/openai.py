@@ -80,6 +80,10 @@ def translated(endpoint: Endpoint, model: str) -> Iterator[None]:
         raise ModelRefused(
             f"{where} answered HTTP {error.status_code}: {detail}: check the model's settings"
         ) from error
+    except (ValueError, AttributeError, TypeError, LookupError) as error:
+        raise ModelRefused(
+            f"{where} answered in a form that is none of OpenAI's ({error}): check its address"
+        ) from error
     except openai.APIError as error:
         raise ModelRefused(f"{where} broke off its answer: {str(error.message)[:200]}: try again") from error
 
@@ -141,8 +145,11 @@ class OpenAIChat:
                         usage = _usage(chunk.usage)
                     if chunk.choices:
                         finish = chunk.choices[0].finish_reason or finish
-                        if chunk.choices[0].delta.content:
-                            parts.append(chunk.choices[0].delta.content)
+                        content = chunk.choices[0].delta.content
+                        if content:
+                            if not isinstance(content, str):
+                                raise TypeError(f"content {str(content)[:40]!r} is no text")
+                            parts.append(content)
                             yield parts[-1]
         text = "".join(parts)
         if not usage.prompt:

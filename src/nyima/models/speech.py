@@ -140,7 +140,10 @@ class OpenAIEars:
                 file=("speech.wav", as_wav(Sound(samples, RATE)), "audio/wav"), model=self._model,
                 prompt=", ".join(names) or "",
             )  # fmt: skip
-        return str(answer.text).strip()
+        text = getattr(answer, "text", None)
+        if not isinstance(text, str):
+            raise ModelRefused(f"{self._model!r} answered without a text: use another model for hearing")
+        return text.strip()
 
 
 class OpenAIMouth:
@@ -198,10 +201,11 @@ def read_wav(data: bytes) -> Sound:
         with wave.open(io.BytesIO(data), "rb") as file:
             rate, width, channels = file.getframerate(), file.getsampwidth(), file.getnchannels()
             samples = file.readframes(min(file.getnframes(), len(data)))
-    except (wave.Error, EOFError) as error:
+    except (wave.Error, EOFError, RuntimeError) as error:
         raise ModelRefused(f"the speech is no WAV file ({error}): give WAV with 16 bits") from error
     if width != 2:
         raise ModelRefused(f"the speech has {8 * width} bits a sample: give WAV with 16 bits")
+    samples = samples[: len(samples) - len(samples) % width]
     return Sound(samples if channels == 1 else _mono(samples, channels), rate)
 
 

@@ -208,7 +208,12 @@ def _loads(raw: str) -> dict[str, Any]:
     try:
         data = json.JSONDecoder().raw_decode(raw, start)[0]
     except ValueError:
-        data = json_repair.loads(raw[start:])
+        try:
+            data = json_repair.loads(raw[start:])
+        except RecursionError:
+            return {}
+    except RecursionError:
+        return {}
     return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
 
 

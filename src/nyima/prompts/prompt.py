@@ -94,7 +94,7 @@ class Prompt(Generic[In, Out]):
             pass
         try:
             return self.output.model_validate(json_repair.loads(text)), True
-        except ValidationError as error:
+        except (ValidationError, RecursionError) as error:
             raise ModelGarbled(
                 f"the model's answer to {self.job!r} cannot be read: {text[:120]!r}: try a larger model"
             ) from error

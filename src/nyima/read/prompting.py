@@ -71,10 +71,12 @@ class Shot:
 @dataclass(frozen=True, slots=True)
 class Known:
     """What is known for a whole session: the profile, and texts (pinned records, the running
-    memory) with the ids of their records."""
+    memory) with the ids of their records. ``running`` are the ids of the texts that may be shown
+    shortened: the running memory."""
 
     profile: Profile = Profile()
     texts: tuple[tuple[str, str], ...] = ()
+    running: frozenset[str] = frozenset()
 
     @property
     def refs(self) -> tuple[str, ...]:
@@ -116,7 +118,7 @@ def _ends_first(facts: Sequence[ProfileFact], room: int) -> list[ProfileFact]:
 def _label(piece: Evidence) -> str:
     """What of a piece holds no more."""
     if piece.superseded is not None:
-        what = f": {', '.join(piece.ended)}" if piece.ended else ""
+        what = f": {_plain(', '.join(piece.ended))}" if piece.ended else ""
         rest = "; the rest is not known any more" if piece.stale is not None else ""
         return f" (no longer true since {piece.superseded.strftime('%-d %b %Y')}{what}{rest})"
     return f" (not known any more since {piece.stale.strftime('%-d %b %Y')})" if piece.stale is not None else ""
@@ -197,7 +199,8 @@ class PromptBuilder:
         if "summary" in self.recipe.system and known.texts:
             texts = [text for _, text in whole.texts]
             left = room["summary"] - sum(tokens(text) + 1 for text in texts)
-            if known.texts[-1] not in whole.texts and left >= _WORTH_SHOWING:
+            last = known.texts[-1]
+            if last not in whole.texts and last[0] in known.running and left >= _WORTH_SHOWING:
                 texts.append(cut_tokens(known.texts[-1][1], left))
             if texts:
                 parts.append(fill("reply", "summary", {"summary": "\n".join(texts)}))

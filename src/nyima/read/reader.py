@@ -61,6 +61,8 @@ class ModelReader:
                 if visible:
                     yield visible
             wish = stream.call()
+            if wish is not None and request.use is not None and not tools:
+                break  # nobody would read the result
             if wish is not None:
                 result = await request.use(*wish) if request.use else f"there is no tool {wish[0]!r}"
                 messages += [Message("assistant", stream.raw.strip()), Message("user", f"[tool result] {result}")]

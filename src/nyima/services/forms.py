@@ -7,16 +7,17 @@ comes with the memory that it rests on and a confidence; what is unknown stays e
 
 from __future__ import annotations
 
-import html.parser
 import json
 import re
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from nyima.domain.evidence import Budget
 from nyima.domain.records import ME, MemoryRecord
 from nyima.errors import InputError
+from nyima.mechanisms.documents.markup import Closed, MarkupPiece, Opened, pieces_of
 from nyima.memory import Memory
 from nyima.services.known import Stated, known
 from nyima.services.matching import asked_of, score
@@ -55,7 +56,7 @@ def read_form(text: str) -> Form:
         return _from_html(text)
     try:
         schema = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"this is neither HTML nor JSON: {error}: give a JSON Schema or an HTML form") from error
     if not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict):
         raise InputError("the schema has no properties: give an object with fields")
@@ -104,7 +105,9 @@ def _field(name: str, part: Mapping[str, Any], *, required: bool) -> Field:
     kinds = [k for k in (kind if isinstance(kind, list) else [kind]) if k != "null"]
     pattern = str(part.get("pattern", ""))
     try:
-        re.compile(pattern)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is odd in a pattern is the form's business
+            re.compile(pattern)
     except re.error as error:
         raise InputError(f"field {name!r}: the pattern {pattern!r} is none: {error}") from error
     options: Any = [part["const"]] if "const" in part else part.get("enum") or []
@@ -122,29 +125,44 @@ def _field(name: str, part: Mapping[str, Any], *, required: bool) -> Field:
     )  # fmt: skip
 
 
-class _FormPage(html.parser.HTMLParser):
+class _FormPage:
     """Collects inputs, selects, textareas and labels; what a script says is not read."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.fields: dict[str, Field] = {}
         self.labels: dict[str, str] = {}
         self.ids: dict[str, str] = {}
         self.title = ""
         self._in: list[str] = []
         self._label = self._select = ""
+        self._option: str | None = None
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {k: v or "" for k, v in attrs}
-        self._in.append(tag) if tag in {"script", "style", "title", "h1", "legend", "label", "option"} else None
+    def read(self, pieces: Iterable[MarkupPiece]) -> None:
+        """Take in a page."""
+        for piece in pieces:
+            match piece:
+                case Opened(tag, given):
+                    self._begin(tag, given)
+                case Closed(tag):
+                    self._end(tag)
+                case text:
+                    self._data(text)
+
+    def _begin(self, tag: str, given: Mapping[str, str]) -> None:
+        if tag in {"script", "style", "title", "h1", "legend", "label", "option"}:
+            self._in.append(tag)
         if tag == "label":
             self._label = given.get("for", "")
         elif tag == "option" and self._select:
-            field = self.fields[self._select]
+            self._option = "" if "value" not in given else None
             if given.get("value"):
-                self.fields[self._select] = replace(field, options=(*field.options, given["value"]))
+                self._offer(given["value"])
         elif tag in {"input", "select", "textarea"}:
             self._input(tag, given)
+
+    def _offer(self, option: str) -> None:
+        field = self.fields[self._select]
+        self.fields[self._select] = replace(field, options=(*field.options, option))
 
     def _input(self, tag: str, given: Mapping[str, str]) -> None:
         name, kind = given.get("name") or given.get("id", ""), given.get("type", "text").lower()
@@ -166,7 +184,7 @@ class _FormPage(html.parser.HTMLParser):
                 ),
                 "pattern": f"^(?:{given['pattern']})$" if given.get("pattern") else "",
                 "enum": [given.get("value", "on")] if kind == "radio" else [],
-                "maxLength": int(given["maxlength"]) if given.get("maxlength", "").isdigit() else None,
+                "maxLength": int(given["maxlength"]) if given.get("maxlength", "").isdecimal() else None,
             },
             required="required" in given,
         )
@@ -174,18 +192,28 @@ class _FormPage(html.parser.HTMLParser):
         self._select = name if tag == "select" else self._select
         if "label" in self._in and not self._label:
             self._label = given.get("id", name)
+            if "" in self.labels:  # words of the label that stood before its field
+                self.labels[self._label] = self.labels.pop("")
 
-    def handle_endtag(self, tag: str) -> None:
+    def _end(self, tag: str) -> None:
         if tag in self._in:
             self._in.remove(tag)
+        if tag == "option":
+            if self._option and self._select:
+                self._offer(self._option)
+            self._option = None
+        if tag == "label":
+            self._label = ""
+            self.labels.pop("", None)
         self._select = "" if tag == "select" else self._select
-        self._label = "" if tag == "label" else self._label
 
-    def handle_data(self, data: str) -> None:
+    def _data(self, data: str) -> None:
         words = " ".join(data.split())
         if not words or {"script", "style"} & set(self._in):
             return
-        if "label" in self._in:
+        if self._option is not None:
+            self._option = f"{self._option} {words}".strip()
+        elif "label" in self._in and "option" not in self._in:
             self.labels[self._label] = f"{self.labels.get(self._label, '')} {words}".strip()
         elif {"title", "h1", "legend"} & set(self._in) and not self.title:
             self.title = words
@@ -193,8 +221,7 @@ class _FormPage(html.parser.HTMLParser):
 
 def _from_html(text: str) -> Form:
     page = _FormPage()
-    page.feed(text[:2_000_000])
-    page.close()
+    page.read(pieces_of(text[:2_000_000]))
     for id, words in page.labels.items():
         name = page.ids.get(id, id)
         if name in page.fields:

@@ -71,6 +71,10 @@ def related(everything: Sequence[Stated], role: str) -> list[str]:
             owned = re.match(r"^user's (.+)$", name)
             if owned and wanted & stems(owned[1].rsplit("'s ", maxsplit=1)[0]) and "'s " not in owned[1]:
                 names.append(item.head)
-        if item.label == "name" and item.head.startswith("user's ") and wanted & stems(item.head):
+        if (
+            item.label == "name"
+            and item.head.startswith("user's ")
+            and wanted & stems(item.head.rsplit("'s ", maxsplit=1)[-1])
+        ):
             names.append(item.tail)
     return list(dict.fromkeys(names))

@@ -20,7 +20,7 @@ FieldValue: TypeAlias = str | int | float | bool | None
 """What a form takes: None where nothing is known."""
 
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-_PHONE = re.compile(r"\+?\d[\d ()/-]{5,}\d")
+_PHONE = re.compile(r"[+(]?\d[\d ()/-]{5,}\d")
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)?(?![\w-]*\d)")
 
 

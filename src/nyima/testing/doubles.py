@@ -52,7 +52,10 @@ class HashEmbedder:
         for word in content_words(text) or [text]:
             digest = hashlib.sha256(word.encode("utf-8", "replace")).digest()
             values[digest[0] % self.size] += 1.0 if digest[1] & 1 else -1.0
-            values[digest[2] % self.size] += 1.0 if digest[3] & 1 else -1.0
+            place = digest[2] % self.size
+            if place == digest[0] % self.size and (digest[1] ^ digest[3]) & 1:  # the two would cancel each other
+                place = (place + 1) % self.size
+            values[place] += 1.0 if digest[3] & 1 else -1.0
         norm = math.sqrt(sum(v * v for v in values)) or 1.0
         return struct.pack(f"<{self.size}f", *(v / norm for v in values))
 

@@ -12,13 +12,14 @@ import hashlib
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
-from nyima.domain.conversation import Origin, Role
+from nyima.domain.conversation import Origin, Role, as_utc
 from nyima.errors import InputError
 from nyima.memory import Said
 
@@ -27,6 +28,7 @@ __all__ = ["FORMATS", "Conversation", "read_conversations"]
 FORMATS = ("chatgpt", "claude", "jsonl", "mcp-memory", "text")
 _CONVERSATIONS = re.compile(r"(?:^|/)conversations(?:-\d+)?\.json$")
 _LARGEST = 1 << 30
+_LAST_MOMENT = datetime(9999, 12, 31, tzinfo=UTC)
 _RATIO = 200
 _LINE = re.compile(r"^\s*(?:\[([^\]]{4,40})\]\s*)?([^:\n]{1,40}?)\s*:\s+(.*)$")
 _USERS = frozenset({"user", "you", "me", "human", "i"})
@@ -50,13 +52,19 @@ def read_conversations(path: Path, format: str | None = None) -> Iterator[Conver
         raise InputError(f"{path} does not exist: give a file or a folder")
     if format is not None and format not in FORMATS:
         raise InputError(f"there is no format {format!r}: choose one of {', '.join(FORMATS)}")
+    ending = path.suffix.lower()
     if format == "mcp-memory" or (format is None and _is_mcp_memory(path)):
         yield _mcp_memory(path)
-    elif path.is_dir() or zipfile.is_zipfile(path) or path.suffix == ".json":
+    elif format == "jsonl" or (format is None and ending in {".jsonl", ".ndjson"}):
+        yield from _jsonl(path)
+    elif (
+        format in {"chatgpt", "claude"}
+        or path.is_dir()
+        or zipfile.is_zipfile(path)
+        or (not format and ending == ".json")
+    ):
         for name, data in _documents(path):
             yield from _export(name, data, format)
-    elif format == "jsonl" or (format is None and path.suffix in {".jsonl", ".ndjson"}):
-        yield from _jsonl(path)
     else:
         yield from _text(path)
 
@@ -69,20 +77,25 @@ def _documents(path: Path) -> Iterator[tuple[str, Any]]:
         for file in files:
             yield file.name, _parse(file.name, file.read_bytes())
     elif zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            infos = sorted(
-                (i for i in archive.infolist() if _CONVERSATIONS.search(i.filename)), key=lambda i: i.filename
-            )
-            if not infos:
-                raise InputError(f"{path} holds no conversations.json: give the zip of an export")
-            for info in infos:
-                if info.file_size > _LARGEST or info.file_size > _RATIO * max(1, info.compress_size):
-                    raise InputError(
-                        f"{path}: {info.filename} unpacks to {info.file_size:,} bytes: too large to be an export"
-                    )
-                yield info.filename, _parse(info.filename, archive.read(info))
+        try:
+            yield from _unzipped(path)
+        except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+            raise InputError(f"{path} cannot be unpacked: {error}: download the export again") from error
     else:
         yield path.name, _parse(path.name, path.read_bytes())
+
+
+def _unzipped(path: Path) -> Iterator[tuple[str, Any]]:
+    with zipfile.ZipFile(path) as archive:
+        infos = sorted((i for i in archive.infolist() if _CONVERSATIONS.search(i.filename)), key=lambda i: i.filename)
+        if not infos:
+            raise InputError(f"{path} holds no conversations.json: give the zip of an export")
+        for info in infos:
+            if info.file_size > _LARGEST or info.file_size > _RATIO * max(1, info.compress_size):
+                raise InputError(
+                    f"{path}: {info.filename} unpacks to {info.file_size:,} bytes: too large to be an export"
+                )
+            yield info.filename, _parse(info.filename, archive.read(info))
 
 
 def _parse(name: str, content: bytes) -> Any:
@@ -111,7 +124,7 @@ def _export(name: str, data: Any, format: str | None) -> Iterator[Conversation]:
             )
         try:
             yield read(name, number, one)
-        except (AttributeError, TypeError, ValueError, LookupError):
+        except (AttributeError, TypeError, ValueError, LookupError, RecursionError, OverflowError):
             # One conversation that is damaged must not keep the others out; it is counted.
             yield Conversation(f"damaged-{_key(name, number)}", "", (), skipped=1)
 
@@ -122,7 +135,7 @@ def _moment(value: Any) -> datetime | None:
             return datetime.fromtimestamp(value, UTC)
         if isinstance(value, str) and value:
             moment = datetime.fromisoformat(value)
-            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            return as_utc(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
     except (ValueError, OverflowError, OSError):
         return None
     return None
@@ -137,7 +150,7 @@ def _timed(turns: list[tuple[str, Role, str, datetime | None]], begin: datetime 
     last = begin or next((t[3] for t in turns if t[3]), None) or datetime(2000, 1, 1, tzinfo=UTC)
     out: list[Said] = []
     for id, role, text, at in turns:
-        last = at if at and at >= last else last + timedelta(seconds=1)
+        last = at if at and at >= last else min(last, _LAST_MOMENT) + timedelta(seconds=1)
         origin = {Role.USER: Origin.IMPORT, Role.ASSISTANT: Origin.ASSISTANT}.get(role, Origin.TOOL)
         out.append(Said(text, role, last, origin=origin, id=id))
     return tuple(out)
@@ -157,7 +170,9 @@ def _texts(value: Any) -> str:
 
 def _chatgpt(name: str, number: int, item: dict[str, Any]) -> Conversation:
     """The branch that the user last saw, from the root to ``current_node``."""
-    mapping = cast("dict[str, Any]", item["mapping"]) if isinstance(item["mapping"], dict) else {}
+    mapping = cast("dict[str, Any]", item["mapping"])
+    if not all(isinstance(node, dict) for node in mapping.values()):
+        raise ValueError("a conversation is a mapping of nodes")
     key = str(item.get("conversation_id") or item.get("id") or _key(name, number, sorted(mapping)))
     chain: list[Mapping[str, Any]] = []
     node = item.get("current_node") or next((k for k, v in mapping.items() if not (v or {}).get("children")), None)
@@ -221,7 +236,7 @@ def _jsonl(path: Path) -> Iterator[Conversation]:
                 continue
             text = row.get("text", row.get("content"))
             role = Role(row.get("role", "user"))
-        except (ValueError, AttributeError, TypeError, KeyError) as error:
+        except (ValueError, AttributeError, TypeError, KeyError, RecursionError) as error:
             raise InputError(f"{path}, line {number}: {error}: each line is an object with role and text") from error
         if not isinstance(text, str) or not text.strip():
             skipped += 1
@@ -264,7 +279,7 @@ def _mcp_memory(path: Path) -> Conversation:
                 texts += [f"{row['name']}{kind}: {text}" for text in map(str, row.get("observations", []))]
             elif row["type"] == "relation":
                 texts.append(f"{row['from']} {str(row['relationType']).replace('_', ' ')} {row['to']}")
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(f"{path}, line {number}: {error!r}: each line is an entity or a relation") from error
     turns: list[tuple[str, Role, str, datetime | None]] = [
         (_key(text), Role.USER, text, None) for text in dict.fromkeys(texts)

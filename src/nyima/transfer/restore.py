@@ -78,7 +78,16 @@ async def restore(memory: Memory, lines: Sequence[str], name: str) -> dict[str, 
                 records.append(Add(record_from_dict(row["record"])))
             elif "pin" in row:
                 pins.append(_text(row["pin"]))
-        except (ValueError, LookupError, TypeError, AttributeError, AssertionError, RecursionError) as error:
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            AssertionError,
+            ArithmeticError,
+            RecursionError,
+            InputError,
+        ) as error:
             raise InputError(f"{name}, line {number}: {error!r}: export it again") from error
     unknown = sorted(set(pins) - {a.record.id for a in records})
     if unknown:

@@ -36,12 +36,12 @@ def _paragraphs(file: Path) -> list[str]:
     try:
         if file.stat().st_size > _MOST_BYTES:
             raise InputError(f"{file} is larger than {_MOST_BYTES // 1_000_000} MB: split it")
-        text = file.read_text("utf-8")
+        text = file.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{file} is no text in UTF-8: {error.reason}: save it as text first") from error
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}: check the path") from error
-    parts = [" ".join(p.split()) for p in text.replace("\r\n", "\n").split("\n\n")]
+    parts = [" ".join(p.split()) for p in text.split("\n\n")]
     found = [p for p in parts if p]
     if not found:
         raise InputError(f"{file} is empty: there is nothing to remember")

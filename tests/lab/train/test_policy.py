@@ -180,7 +180,7 @@ async def test_versions_are_kept_used_taken_back_and_erased(db: Path, clock: Fix
         assert {r["policy"] for r in report["table"]} == {"rule", "warm start", "policy gradient"}
         assert note[-1] == ("policy gradient", 5, 5)
         await memory.recall("Skoda")
-        assert isinstance(policy_of((await memory.parts.learned())["policy"]), Policy)
+        assert isinstance(policy_of((await memory.parts.learned(memory.recipe))["policy"]), Policy)
         second = await keep(memory, fresh_policy(7), {"after": 1}, [made.id])
         assert [v.number for v in await versions(memory)] == [2, 1]
         back = await roll_back(memory)

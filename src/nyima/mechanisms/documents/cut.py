@@ -17,6 +17,9 @@ Cut = tuple[str, int, str]
 """A passage: its place, its offset in characters in the part, its text."""
 
 
+_WORD = re.compile(r"\S+")
+
+
 def cut(document: Document, size: int = _SIZE) -> Iterator[Cut]:
     """The passages of a document, each of at most about ``size`` tokens. Short paragraphs
     of one part go together; a long one is cut between sentences."""
@@ -42,17 +45,24 @@ def _pieces(text: str, size: int) -> Iterator[tuple[int, str]]:
         for sentence in sentences(match.group()):
             found = text.find(sentence, at)
             at = found if found >= 0 else at
-            yield from _stretches(at, " ".join(sentence.split()), size)
+            yield from _stretches(at, sentence, size)
             at += len(sentence)
 
 
 def _stretches(offset: int, sentence: str, size: int) -> Iterator[tuple[int, str]]:
-    """A sentence that is too long by itself, in stretches of whole words."""
-    while tokens(sentence) > size:
-        end = max(40, len(sentence) * size // tokens(sentence))
-        space = sentence.rfind(" ", end // 2, end)
-        end = space if space > 0 else end
-        yield offset, sentence[:end].strip()
-        offset, sentence = offset + end, sentence[end:].strip()
-    if sentence:
-        yield offset, cut_tokens(sentence, size)
+    """A sentence in stretches of whole words of at most ``size`` tokens, each with its offset."""
+    begin, words = 0, list[str]()
+    for match in _WORD.finditer(sentence):
+        if words and tokens(" ".join([*words, match.group()])) > size:
+            yield offset + begin, " ".join(words)
+            words = []
+        begin = begin if words else match.start()
+        words.append(match.group())
+        while tokens(words[-1]) > size and len(words) == 1:  # a script without spaces, or no text at all
+            end = max(20, len(words[0]) * size // tokens(words[0]))
+            if end >= len(words[0]):
+                break
+            yield offset + begin, words[0][:end]
+            begin, words = begin + end, [words[0][end:]]
+    if words:
+        yield offset + begin, cut_tokens(" ".join(words), size)

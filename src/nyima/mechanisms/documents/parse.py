@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html.parser
 import http.client
 import io
 import re
@@ -11,11 +10,12 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from nyima.domain.documents import Document, Part
 from nyima.errors import InputError, PackError
+from nyima.mechanisms.documents.markup import Closed, MarkupPiece, Opened, pieces_of
 
 __all__ = ["FORMATS", "fetch", "parse_document", "read_document"]
 
@@ -99,7 +99,7 @@ def _filled(document: Document) -> Document:
 
 
 _HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*\s*$")
-_FENCE = re.compile(r"^\s*(```|~~~)")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^`\n]*)$")
 
 
 def _markdown(text: str) -> tuple[Part, ...]:
@@ -107,7 +107,7 @@ def _markdown(text: str) -> tuple[Part, ...]:
     parts: list[Part] = []
     path: list[tuple[int, str]] = []
     lines: list[str] = []
-    fenced = False
+    fence = ""
 
     def close() -> None:
         if any(line.strip() for line in lines):
@@ -115,8 +115,12 @@ def _markdown(text: str) -> tuple[Part, ...]:
         lines.clear()
 
     for line in text.splitlines():
-        fenced ^= bool(_FENCE.match(line))
-        heading = None if fenced else _HEADING.match(line)
+        marks = _FENCE.match(line)
+        if marks and not fence:
+            fence = marks[1]
+        elif marks and marks[1].startswith(fence) and not marks[2].strip():
+            fence = ""
+        heading = None if fence else _HEADING.match(line)
         if heading is None:
             lines.append(line)
             continue
@@ -128,12 +132,6 @@ def _markdown(text: str) -> tuple[Part, ...]:
 
 
 _SKIPPED = frozenset("script style template noscript iframe object embed svg canvas head select textarea".split())
-_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
-_ENDS = {
-    "p": ("p",), "li": ("li", "p"), "td": ("td", "th", "p"), "th": ("td", "th", "p"), "tr": ("tr", "td", "th", "p"),
-    "dt": ("dt", "dd", "p"), "dd": ("dt", "dd", "p"), "option": ("option",), "body": ("head",),
-}  # fmt: skip
-"""What an opening tag ends that was not closed, as HTML allows."""
 _BLOCKS = frozenset("p div li ul ol table tr td th section article blockquote pre br hr dd dt figcaption".split())
 _UNSEEN = re.compile(
     r"display\s*:\s*none|visibility\s*:\s*hidden|(?:opacity|font-size)\s*:\s*0(?:\.0+)?(?![.\d])", re.IGNORECASE
@@ -142,50 +140,43 @@ _UNSEEN = re.compile(
 
 _HEADING_TAG = re.compile("h[1-6]")
 _MOST_TITLE = 200
-_DEEPEST = 200
+_MOST_STYLE = 2_000
 
 
-class _Page(html.parser.HTMLParser):
+class _Page:
     """Collects what a reader of the page would see, under its headings."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.parts: list[Part] = []
         self._path: list[tuple[int, str]] = []
         self._text: list[str] = []
-        self._open: list[tuple[str, bool]] = []
+        self._open: list[bool] = []
         self._hidden = 0
         self._heading: tuple[int, list[str]] | None = None
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {k: v or "" for k, v in attrs}
-        while self._open and self._open[-1][0] in _ENDS.get(tag, ()):
-            self._close()
-        if tag not in _VOID:
-            hidden = tag in _SKIPPED or "hidden" in given or bool(_UNSEEN.search(given.get("style", "")))
-            self._open.append((tag, hidden))
-            self._hidden += hidden
+    def read(self, pieces: Iterable[MarkupPiece]) -> None:
+        """Take in a page."""
+        for piece in pieces:
+            match piece:
+                case Opened(tag, given):
+                    self._begin(tag, given)
+                case Closed(tag):
+                    self._hidden -= self._open.pop()
+                    if _HEADING_TAG.fullmatch(tag):
+                        self._end_heading()
+                case text if not self._hidden:
+                    (self._text if self._heading is None else self._heading[1]).append(text)
+        self.close_part()
+
+    def _begin(self, tag: str, given: Mapping[str, str]) -> None:
+        hidden = tag in _SKIPPED or "hidden" in given or bool(_UNSEEN.search(given.get("style", "")[:_MOST_STYLE]))
+        self._open.append(hidden)
+        self._hidden += hidden
         if tag in _BLOCKS:
             self._text.append("\n\n" if tag not in {"br", "td", "th", "li", "tr"} else "\n")
         if _HEADING_TAG.fullmatch(tag) and not self._hidden:
             self.close_part()
             self._heading = (int(tag[1]), [])
-
-    def handle_endtag(self, tag: str) -> None:
-        if any(name == tag for name, _ in self._open[-_DEEPEST:]):
-            while self._close() != tag:
-                pass
-        if _HEADING_TAG.fullmatch(tag):
-            self._end_heading()
-
-    def handle_data(self, data: str) -> None:
-        if not self._hidden:
-            (self._text if self._heading is None else self._heading[1]).append(data)
-
-    def _close(self) -> str:
-        tag, hidden = self._open.pop()
-        self._hidden -= hidden
-        return tag
 
     def _end_heading(self) -> None:
         if self._heading is None:
@@ -193,7 +184,7 @@ class _Page(html.parser.HTMLParser):
         (level, words), self._heading = self._heading, None
         title = " ".join("".join(words).split())
         if len(title) > _MOST_TITLE:  # a heading that was never closed is text
-            self._text.append(title)
+            self._text.append(f"{title}\n\n")
         elif title:
             self._path = [*((at, t) for at, t in self._path if at < level), (level, title)]
 
@@ -208,10 +199,7 @@ class _Page(html.parser.HTMLParser):
 
 def _html(text: str) -> tuple[Part, ...]:
     page = _Page()
-    page.feed(text)
-    page.close()
-    page.close_part()
-    page.close_part()
+    page.read(pieces_of(text))
     return tuple(page.parts)
 
 

@@ -82,6 +82,8 @@ def policy_from(values: Mapping[str, Any]) -> Policy:
         arrays = [np.asarray(v, float).reshape(s) for v, s in zip(values["weights"], shapes, strict=True)]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"these are no weights of the policy: {error}: train it again") from error
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise InputError("these are no weights of the policy: some are no numbers: train it again")
     return Policy(*arrays)
 
 

@@ -84,7 +84,7 @@ def test_the_settings_file_lies_in_the_users_folder() -> None:
     ("text", "words"),
     [
         ('user = "a"\nuser = "b"', "cannot be read: .*mend it, or set NYIMA_CONFIG"),
-        ("colour = 1", r"settings\.toml: there is no setting 'colour': choose from db, user"),
+        ("colour = 1", r"settings\.toml: there is no setting 'colour': choose from db, store, user"),
         ("origin = 1", "there is no setting 'origin'"),
         ('threads = "many"', r"settings\.toml: threads = 'many' is not a int"),
         ("tools = 5", "tools = 5 is not a tuple"),

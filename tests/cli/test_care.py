@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli.test_cli import Cli, cli  # noqa: F401 - a fixture
+from nyima import Memory, Said
 from nyima.errors import ModelRefused
 from nyima.memory import Memory, Said
 from nyima.models.packs import Pack, PackFile, packs
@@ -144,6 +145,9 @@ def test_work_says_what_it_did(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_without_a_chat_model_work_says_how_to_get_one(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     monkeypatch.setenv("NYIMA_MODEL", "none")
+    assert "0 done" in cli("work").output, "no model is needed for nothing"
+    with Memory.open(cli.db, embedder="none").sync as memory:
+        memory.remember([Said("My cat is called Nyima.")], owed=True)
     assert "set NYIMA_MODEL" in cli("work", code=4).output
 
 

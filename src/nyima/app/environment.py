@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from nyima.app.services import Services
 from nyima.app.settings import Settings, default_path
+from nyima.app.stores import open_store, path_of
 from nyima.domain.conversation import Scope
 from nyima.domain.ports import ChatModel, Clock, Embedder
 from nyima.errors import ConfigError, NoModel
@@ -86,6 +87,12 @@ def load_settings(**given: Any) -> Settings:
     for name, value in given.items():
         if value is not None:
             values[name], origin[name] = value, "argument"
+    if "://" in str(values.get("db", "")):
+        file = path_of(str(values["db"]))
+        if file is None:  # what lies beside a file (keys, audit) lies where the file would be
+            values["store"], origin["store"] = str(values.pop("db")), origin.pop("db")
+        else:
+            values["db"] = file
     known = {f.name: f for f in fields(Settings) if f.name != "origin"}
     unknown = sorted(set(values) - set(known))
     if unknown:
@@ -257,7 +264,6 @@ def build(
     """Open the store and join the parts."""
     from nyima.app.registry import registry
     from nyima.domain.storage import Batched
-    from nyima.stores.sqlite.store import SqliteStore
 
     known = registry()
     recipe = with_k(known.recipe(settings.recipe), settings.k)
@@ -266,7 +272,7 @@ def build(
     writer = find_chat_model(settings, settings.writer_model) if settings.writer_model and chat is not None else chat
     return Services(
         Scope(user=settings.user),
-        Batched(SqliteStore(settings.db)),
+        Batched(open_store(settings.where)),
         clock or SystemClock(),
         embedder,
         chat,

@@ -38,6 +38,7 @@ class Settings:
     """Everything that can be set. ``origin`` says where each value came from."""
 
     db: Path = field(default_factory=lambda: default_path("db"))
+    store: str = ""
     user: str = "me"
     model: str = ""
     writer_model: str = ""
@@ -63,6 +64,11 @@ class Settings:
     hub: bool = True
     capture_content: bool = False
     origin: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+    @property
+    def where(self) -> str:
+        """The store: the path of its file, or its URL."""
+        return self.store or str(self.db)
 
     def shown(self) -> dict[str, str]:
         """The values as texts; a key is never shown."""

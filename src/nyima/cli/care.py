@@ -101,10 +101,19 @@ async def work(common: Common) -> None:
     from nyima.memory import Memory
 
     settings = common.settings()
-    ensure_packs(settings, "embed", "chat")
-    memory = await Memory.open(settings.db, user=settings.user, model=None, embedder=settings.embedder)
+    ensure_packs(settings, "embed")
+    memory = await Memory.open(settings.where, user=settings.user, embedder=settings.embedder)
     try:
         await memory.ingest.end_silent(memory.scope, memory.recipe)
+        waiting = await memory.store.jobs(memory.scope, ("queued", "leased", "parked"))
+        needs_model = {job.kind for job in waiting} - set(memory.registry.without_model())
+    finally:
+        await memory.close()
+    if needs_model:  # the model is large: it is fetched where something is to be done with it
+        ensure_packs(settings, "chat")
+    model = None if needs_model else "none"
+    memory = await Memory.open(settings.where, user=settings.user, model=model, embedder=settings.embedder)
+    try:
         for job in await memory.store.jobs(memory.scope, ("parked",)):
             await memory.store.requeue(memory.scope, job.id)
         done = await drain_with_progress(memory.drain)
@@ -141,11 +150,9 @@ async def doctor(common: Common) -> None:
             parked = [j for j in jobs if j.state == "parked"]
             turns = len(await memory.turns())
             add("memory", True, f"{settings.db}: {turns} turns, {len(await memory.records())} records")
-            add(
-                "work owed",
-                not parked,
-                f"{len(jobs)} jobs, {len(parked)} given up" + (f": {parked[0].error}" if parked else ""),
-            )
+            failed = next((j for j in (*parked, *jobs) if j.error), None)
+            why = f": {failed.kind}: {failed.error}" if failed else ""
+            add("work owed", not parked, f"{len(jobs)} jobs, {len(parked)} given up{why}")
             state = await memory.store.check()
             add("file", state == "ok", state)
         finally:

@@ -409,7 +409,7 @@ async def chat(
     recipe_named(settings.recipe)  # before anything is fetched for it
     ensure_packs(settings, "embed", "chat")
     assistant = await Assistant.open(
-        settings.db,
+        settings.where,
         user=settings.user,
         model=settings.model or None,
         recipe=settings.recipe,

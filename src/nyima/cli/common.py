@@ -12,7 +12,6 @@ import sys
 import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -36,7 +35,7 @@ class Common:
 
     json: bool
     user: str | None
-    db: Path | None
+    db: str | None
     debug: bool
 
     def settings(self, **more: Any) -> Settings:
@@ -50,7 +49,7 @@ class Common:
         settings = self.settings(embedder=embedder)
         ensure_packs(settings, "embed")
         return await Memory.open(
-            settings.db, user=settings.user, recipe=recipe, model=model, embedder=settings.embedder
+            settings.where, user=settings.user, recipe=recipe, model=model, embedder=settings.embedder
         )
 
     def show(self, data: Any, text: Callable[[Console], None]) -> None:
@@ -77,7 +76,7 @@ def console(*, err: bool = False) -> Console:
 
 _JSON = Annotated[bool, typer.Option("--json", help="Print JSON on standard output and nothing else.")]
 _USER = Annotated[str | None, typer.Option("--user", help="Whose memory (NYIMA_USER; default: me).")]
-_DB = Annotated[Path | None, typer.Option("--db", help="The memory file (NYIMA_DB).", dir_okay=False)]
+_DB = Annotated[str | None, typer.Option("--db", help="The memory file, or the URL of a store (NYIMA_DB).")]
 _DEBUG = Annotated[bool, typer.Option("--debug", help="Show tracebacks and what is extracted and merged.")]
 _SHARED = (("as_json", _JSON, False), ("user", _USER, None), ("db", _DB, None), ("debug", _DEBUG, False))
 

@@ -91,9 +91,9 @@ def _parts(common: Common, settings: Settings, model: str) -> tuple[Services, st
 
     ensure_packs(settings, "embed", "chat")
     try:
-        return parts_for(settings.db, settings.user, None, model or None, settings.embedder, None), ""
+        return parts_for(settings.where, settings.user, None, model or None, settings.embedder, None), ""
     except NoModel as error:
-        return parts_for(settings.db, settings.user, None, "none", settings.embedder, None), str(error)
+        return parts_for(settings.where, settings.user, None, "none", settings.embedder, None), str(error)
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -42,7 +42,7 @@ async def import_(
     settings = common.settings()
     ensure_packs(settings, "embed", *(["chat"] if enrich else []))
     model = None if enrich else "none"
-    memory = await Memory.open(settings.db, user=settings.user, model=model, embedder=settings.embedder)
+    memory = await Memory.open(settings.where, user=settings.user, model=model, embedder=settings.embedder)
     try:
         done = await _bring_in(memory, file, format)
         if enrich:

@@ -53,7 +53,7 @@ async def voice(
         else:
             screen.print(text, end="\n" if who == "end" else "", markup=False)
 
-    async with Assistant.open(settings.db, user=settings.user, model=model or None) as nyima:
+    async with Assistant.open(settings.where, user=settings.user, model=model or None) as nyima:
         talk = converse(nyima, heard, said, air, SileroDetector(), show)
         with ended_by_signals() as deaf, contextlib.closing(air):
             try:

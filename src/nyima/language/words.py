@@ -34,6 +34,7 @@ _GAP = re.compile(
 )
 _WORD = re.compile(r"[^\W_]+")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|(?<=[。！？])|\n+")
+_LONGEST_ABBREVIATION = 8
 _ABBREVIATION = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Prof|St|Sr|Jr|vs|e\.g|i\.e|etc|No|[A-Z])\.$")
 
 # The commonest function words of languages with spaces: they carry no topic, and
@@ -173,16 +174,16 @@ def content_words(text: str) -> list[str]:
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text, stripped, in order; a line break ends one too."""
-    found: list[str] = []
-    for piece in _SENTENCE.split(text):
-        piece = piece.strip()
-        if not piece:
-            continue
-        if found and _ABBREVIATION.search(found[-1]):
-            found[-1] = f"{found[-1]} {piece}"
-        else:
-            found.append(piece)
-    return found
+    found: list[list[str]] = []
+    goes_on = False
+    for piece in map(str.strip, _SENTENCE.split(text)):
+        if piece:
+            if goes_on:
+                found[-1].append(piece)
+            else:
+                found.append([piece])
+            goes_on = _ABBREVIATION.search(piece[-_LONGEST_ABBREVIATION:]) is not None
+    return [" ".join(parts) for parts in found]
 
 
 def tokens(text: str) -> int:

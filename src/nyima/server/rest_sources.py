@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -64,7 +65,9 @@ async def documents(who: Reads) -> Page:
 async def add(given: DocumentIn, who: Writes) -> dict[str, Any]:
     """Add a text document (its name ends in .txt, .md or .html). The same text again changes
     nothing; another text under the name replaces it."""
-    added = await add_document(who.memory, parse_document(given.text.encode("utf-8", "replace"), given.name))
+    added = await add_document(
+        who.memory, await asyncio.to_thread(parse_document, given.text.encode("utf-8", "replace"), given.name)
+    )
     await index_documents(who.memory)
     return {"name": added.name, "passages": added.passages, "state": added.state, "note": added.note}
 

@@ -99,6 +99,10 @@ class ScriptedModel:
     requests: list[Request] = field(default_factory=list[Request])
     closed: bool = False
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.script, dict):
+            raise TypeError(f"a script is a dict of lanes, such as {{'chat': ['Hello!']}}, not {self.script!r:.80}")
+
     async def stream(
         self,
         messages: Sequence[Message],

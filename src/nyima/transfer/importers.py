@@ -30,7 +30,7 @@ _CONVERSATIONS = re.compile(r"(?:^|/)conversations(?:-\d+)?\.json$")
 _LARGEST = 1 << 30
 _LAST_MOMENT = datetime(9999, 12, 31, tzinfo=UTC)
 _RATIO = 200
-_LINE = re.compile(r"^\s*(?:\[([^\]]{4,40})\]\s*)?([^:\n]{1,40}?)\s*:\s+(.*)$")
+_LINE = re.compile(r"(?:\[([^\]]{4,40})\][ \t]*)?([^:\s](?:[^:\n]{0,39}[^:\s])?)[ \t]{0,8}:[ \t]+(.*)$")
 _USERS = frozenset({"user", "you", "me", "human", "i"})
 _ASSISTANTS = frozenset({"assistant", "ai", "bot", "chatgpt", "claude", "gpt", "model", "nyima", "system"})
 
@@ -292,7 +292,7 @@ def _text(path: Path) -> Iterator[Conversation]:
     go on with the turn before. The first speaker who is no assistant is the user."""
     blocks: list[list[tuple[str, str, datetime | None]]] = [[]]
     for line in _lines(path):
-        match = _LINE.match(line)
+        match = _LINE.match(line.strip())
         if not line.strip():
             if blocks[-1]:
                 blocks.append([])

@@ -47,8 +47,9 @@ def turn_id(*parts: str) -> str:
     return "t-" + uuid.uuid4().hex[:20]
 
 
-def _checked(written: object, writer: Writer) -> Written:
-    """What a writer made. Raises ConfigError when an erase could not find what it made a record of."""
+def _checked(written: object, writer: Writer, subject: str) -> Written:
+    """What a writer made of a turn or session. Raises ConfigError when an erase could not find what
+    it made a record of, or could not have it made again."""
     if not isinstance(written, Written):
         raise ConfigError(f"the writer {writer.name!r} returned {type(written).__name__}: return a Written")
     for change in written.delta.changes:
@@ -60,6 +61,13 @@ def _checked(written: object, writer: Writer) -> Written:
                 f"the writer {writer.name!r} made the record {record.id!r} and does not say of what, so that no erase"
                 " would find it: give Provenance(turns=…)"
             )
+        if isinstance(change, Add) and writer.when is When.SESSION_END:
+            again = tuple(writer.again(change.record))
+            if again and subject not in again:
+                raise ConfigError(
+                    f"the writer {writer.name!r} works on sessions, and its `again` names {again[0]!r} for the record"
+                    f" {change.record.id!r}: return the ids of the sessions that the record was made of"
+                )
     return written
 
 
@@ -240,7 +248,7 @@ class Ingest:
             return
         assert writer.write is not None
         for attempt in range(5):
-            written = _checked(await writer.write(self.desk(recipe), scope, job), writer)
+            written = _checked(await writer.write(self.desk(recipe), scope, job), writer, job.subject)
             try:
                 written = await Cascade(self.store, self.clock, recipe, self.registry).follow(scope, written)
                 await self.store.commit(

@@ -37,6 +37,8 @@ from nyima.write.desk import Desk
 __all__ = ["MECHANISM", "GraphWriter"]
 
 _BEFORE = 6
+_LONG = 10_000
+"""Characters from which on a text is read beside the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,8 @@ class GraphWriter:
         )
         if not _states(turn):
             return Written()
-        found = self._read(turn)
+        long = len(turn.text) > _LONG
+        found = await asyncio.to_thread(self._read, turn) if long else self._read(turn)
         if turn.origin is Origin.DOCUMENT:  # whoever says "I" there is not the user
             found = [s for s in found if s.head != "user" and not s.ends]
         said = before[-1].text if before else ""

@@ -90,7 +90,7 @@ class Guard:
         if origin and origin.partition("://")[2] != host:
             return Problem(403, "requests from another site's page are not taken")
         length = headers.get("content-length", "0")
-        if not length.isdigit():
+        if not length.isdecimal():
             return Problem(400, "the content-length is no number")
         if len(length) > _DIGITS or int(length) > most:
             return Problem(413, f"the body has {length[:_DIGITS]} bytes; the limit is {most:,}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import functools
 import hashlib
@@ -304,7 +305,7 @@ async def documents(request: Request) -> Response:
         name = Path(request.query_params.get("name", "")).name
         if not name or len(name) > 200:
             raise Problem(422, "the file needs a name of 1 to 200 characters", param="name")
-        added = await add_document(who.memory, parse_document(await request.body(), name))
+        added = await add_document(who.memory, await asyncio.to_thread(parse_document, await request.body(), name))
         await index_documents(who.memory)
         return HTMLResponse(f"{added.state}: {added.passages} passages", 201)
     held = await held_documents(_reads(request).memory)

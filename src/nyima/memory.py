@@ -515,7 +515,7 @@ class Memory:
 
     async def _last(self, wanted: Callable[[LoggedChange], bool]) -> LoggedChange | None:
         """The newest line of the log that is wanted; as little of the log is read as that needs."""
-        seen, size = -1, _FEW
+        seen, size = -1, 1
         while True:
             lines = await log_of(self.store, self.scope, size)
             found = next(filter(wanted, lines), None)

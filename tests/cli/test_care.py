@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from cli.test_cli import Cli, cli  # noqa: F401 - a fixture
-from nyima import Memory, Said
 from nyima.errors import ModelRefused
 from nyima.memory import Memory, Said
 from nyima.models.packs import Pack, PackFile, packs

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from nyima.domain.records import MemoryRecord
+from nyima.domain.records import Entity, MemoryRecord, Relation, Summary
 
-__all__ = ["Add", "Change", "ChangeRow", "Delta", "Erase", "Retire", "Revise", "merge"]
+__all__ = ["Add", "Change", "ChangeRow", "Delta", "Erase", "Retire", "Revise", "about", "merge", "touched"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +99,31 @@ def merge(deltas: Iterable[Delta]) -> Delta:
     kept = [change for id, change in added.items() if id not in gone]
     ends = [c for id, c in closed.items() if id not in gone and not (isinstance(c, Revise) and c.successor.id in gone)]
     return Delta((*kept, *ends, *erased.values()), by)
+
+
+def touched(delta: Delta) -> frozenset[str]:
+    """Return what a delta is about: the ids of its records (as they first were), what they claim,
+    which summary of all they are, which entity they name. Two deltas that share nothing of it
+    can be committed in either order."""
+    found: set[str] = set()
+    for change in delta.changes:
+        if not isinstance(change, Add):
+            found.add(change.id.partition("~")[0])
+        if isinstance(change, Add | Revise):
+            found |= about(change.record if isinstance(change, Add) else change.successor)
+    return frozenset(found)
+
+
+def about(record: MemoryRecord) -> frozenset[str]:
+    """Return what one record is about (see ``touched``)."""
+    found = {record.id.partition("~")[0]}
+    if record.claim is not None:
+        found.add(f"claim {record.claim.subject}\x1f{record.claim.relation}")
+    match record:
+        case Summary(level=level):
+            found.add(f"summary {level}")
+        case Entity(name=name):
+            found.add(f"entity {name.casefold()}")
+        case Relation(head=head, label=label):
+            found.add(f"claim {head}\x1f{label}")
+    return frozenset(found)

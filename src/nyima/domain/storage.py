@@ -245,8 +245,9 @@ class Store(Protocol):
         holder: str = "",
     ) -> int:
         """Apply a delta in one transaction, queue jobs, log events and mark job
-        ``close`` as done. Returns the new revision. Raises Conflict when ``expect``
-        is not the current revision or when a record to close is closed already, NotFound
+        ``close`` as done. Returns the new revision. Raises Conflict when since revision
+        ``expect`` something was changed that the delta is about (see ``changes.touched``), or
+        when a record to close is closed already, NotFound
         when it or job ``close`` does not exist, LostLease when ``holder`` is given and does not
         hold the job any more; then nothing is changed."""
         ...

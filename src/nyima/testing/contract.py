@@ -138,13 +138,24 @@ class StoreContract:
         assert len(await store.records(ME, RecordFilter())) == 1
         assert len(await store.jobs(ME)) == 1
 
-    async def test_a_stale_expectation_changes_nothing(self, store: Store) -> None:
+    async def test_a_stale_expectation_is_a_conflict_only_about_the_same_thing(self, store: Store) -> None:
+        one, other = relation("r1", tail="x1"), relation("r2", tail="x2")
         revision = await store.commit(ME, Delta((Add(note("n1", "tea")),)))
-        await store.commit(ME, Delta((Add(note("n2", "milk")),)), expect=revision)
-        with pytest.raises(Conflict):
-            await store.commit(ME, Delta((Add(note("n3", "salt")),)), expect=revision, jobs=[Job("j", "note", "x")])
-        assert {r.id for r in await store.records(ME, RecordFilter())} == {"n1", "n2"}
+        await store.commit(ME, Delta((Add(one),)), expect=revision)
+        await store.commit(ME, Delta((Add(note("n2", "milk")),)), expect=revision)  # about something else
+        for delta in (
+            Delta((Add(other),)),  # states where the user lives, too
+            Delta((Add(note("n3", "salt")), Retire("r1", T0))),
+            Delta((Revise("r1", replace(other, label="likes", claim=None)),)),
+        ):
+            with pytest.raises(Conflict):
+                await store.commit(ME, delta, expect=revision, jobs=[Job("j", "note", "x")])
+        assert {r.id for r in await store.records(ME, RecordFilter())} == {"n1", "n2", "r1"}
         assert await store.jobs(ME) == []
+        held = await store.revision(ME)
+        await store.commit(ME, Delta((Retire("r1", T0),)), expect=held)
+        with pytest.raises(Conflict):  # it was closed since
+            await store.commit(ME, Delta((Add(other),)), expect=held)
 
     async def test_a_commit_is_all_or_nothing(self, store: Store) -> None:
         await store.commit(ME, Delta((Add(note("n1", "tea")),)), jobs=[Job("j1", "gate", "t1")])

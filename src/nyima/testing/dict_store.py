@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from nyima.domain.changes import Add, ChangeRow, Delta, Erase, Retire, Revise
+from nyima.domain.changes import Add, ChangeRow, Delta, Erase, Retire, Revise, about, touched
 from nyima.domain.conversation import Scope, Session, Turn
 from nyima.domain.ports import LAPSED, Event, Hit, Job, Probe, RecordFilter, Vector
 from nyima.domain.records import Episode, Interval, MemoryRecord
@@ -124,7 +124,12 @@ class MemoryStore(Store):
     ) -> int:
         shelf = self._of(scope).copy()
         if expect is not None and shelf.revision != expect:
-            raise Conflict(f"the memory is at revision {shelf.revision}, not {expect}: read it again and retry")
+            changed = {id for row in shelf.changes if row.revision > expect for id in (row.id, row.successor) if id}
+            others = {id.partition("~")[0] for id in changed}.union(
+                *(about(shelf.records[id]) for id in changed if id in shelf.records)
+            )
+            if others & touched(delta):
+                raise Conflict(f"{min(others & touched(delta))!r} was changed after revision {expect}: read it again")
         self._finish(shelf, jobs, events, close, holder)
         self._apply(shelf, delta, {})
         self._shelves[scope] = shelf

@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nyima.domain.changes import Add, Delta, Erase, Retire, Revise
+from nyima.domain.changes import Add, Delta, Erase, Retire, Revise, about, touched
 from nyima.domain.conversation import Scope, Session, Turn
-from nyima.domain.ports import Event, Hit, Job, Probe, Vector
+from nyima.domain.ports import Event, Hit, Job, Probe, RecordFilter, Vector
 from nyima.domain.storage import (
     Ask,
     AskCentres,
@@ -135,11 +135,21 @@ class SqliteStore(Store):
                 n = self._number(scope, make=True)
                 (now,) = db.execute("SELECT revision FROM scopes WHERE n = ?", (n,)).fetchone()
                 if expect is not None and now != expect:
-                    raise Conflict(f"the memory is at revision {now}, not {expect}: read it again and retry")
+                    self._same(db, n, delta, expect)
                 rows.finish(db, n, jobs, events, close, holder)
                 return self._apply(db, n, delta, {})
 
         return await self._run(work)
+
+    def _same(self, db: sqlite3.Connection, n: int, delta: Delta, since: int) -> None:
+        """Refuse a delta when something that it is about was changed since a revision."""
+        changed = {id for row in rows.changes(db, n, AskChanges(since)) for id in (row.id, row.successor) if id}
+        wanted = touched(delta)
+        other = {id.partition("~")[0] for id in changed} & wanted
+        for record in rows.records(db, n, RecordFilter(ids=tuple(changed), retired=True)) if changed else ():
+            other |= about(record) & wanted
+        if other:
+            raise Conflict(f"{min(other)!r} was changed after revision {since}: read it again and retry")
 
     def _apply(self, db: sqlite3.Connection, n: int, delta: Delta, places: Mapping[str, tuple[str, int]]) -> int:
         revision = int(db.execute("SELECT revision FROM scopes WHERE n = ?", (n,)).fetchone()[0])

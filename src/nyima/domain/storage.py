@@ -332,6 +332,8 @@ class Store(Protocol):
         ...
 
 
+_MOST_STANDING = 2_000
+"""For how many scopes answers stand at a time."""
 _TURNS = 4
 """For how many turns of the event loop (microseconds) a read waits for others."""
 _Waiting: TypeAlias = tuple[Sequence[Ask[Any]], asyncio.Future[tuple[int, list[Any]]]]
@@ -350,8 +352,9 @@ class Batched(Store):
 
     def __init__(self, inner: Store) -> None:
         self.inner = inner
-        self._standing: dict[tuple[Scope, Ask[Any]], tuple[int, Any]] = {}
-        self._waiting: dict[Scope, list[_Waiting]] = {}
+        self._standing: dict[Scope, dict[Ask[Any], tuple[int, Any]]] = {}
+        self._writes = 0
+        self._waiting: dict[tuple[asyncio.AbstractEventLoop, Scope], list[_Waiting]] = {}
         self._running: set[asyncio.Task[list[Any]]] = set()
 
     async def read(self, scope: Scope, asks: Sequence[Ask[Any]]) -> list[Any]:
@@ -360,10 +363,15 @@ class Batched(Store):
 
     async def standing(self, scope: Scope, ask: Ask[R]) -> R:
         """One answer, from memory where nothing was written since it was given."""
-        held = self._standing.get((scope, ask))
+        held = self._standing.get(scope, {}).get(ask)
         if held is None:
+            writes = self._writes
             revision, (answer,) = await self._read(scope, (ask,))
-            held = self._standing[scope, ask] = (revision, answer)
+            held = (revision, answer)
+            if writes == self._writes:  # else it may be from before what was written meanwhile
+                if len(self._standing) >= _MOST_STANDING:
+                    self._standing.clear()
+                self._standing.setdefault(scope, {})[ask] = held
         standing: R = held[1]
         return standing
 
@@ -371,26 +379,27 @@ class Batched(Store):
         """The revision, and what is asked."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[tuple[int, list[Any]]] = loop.create_future()
-        if scope not in self._waiting:
-            loop.call_soon(self._begin, scope, _TURNS)
-        self._waiting.setdefault(scope, []).append((asks, future))
+        if (loop, scope) not in self._waiting:
+            loop.call_soon(self._begin, loop, scope, _TURNS)
+        self._waiting.setdefault((loop, scope), []).append((asks, future))
         return await future
 
-    def _begin(self, scope: Scope, turns: int) -> None:
+    def _begin(self, loop: asyncio.AbstractEventLoop, scope: Scope, turns: int) -> None:
         if turns:  # tasks that have begun other tasks need a turn of the loop for each
-            asyncio.get_running_loop().call_soon(self._begin, scope, turns - 1)
+            loop.call_soon(self._begin, loop, scope, turns - 1)
             return
-        waiting = self._waiting.pop(scope)
+        waiting = self._waiting.pop((loop, scope))
         asks = [AskRevision(), *(ask for some, _ in waiting for ask in some)]
-        task = asyncio.get_running_loop().create_task(self.inner.read(scope, asks))
+        task = loop.create_task(self.inner.read(scope, asks))
         self._running.add(task)
 
         def answer(task: asyncio.Task[list[Any]]) -> None:
             self._running.discard(task)
             error = asyncio.CancelledError() if task.cancelled() else task.exception()
             revision, *found = [0] if error else task.result()
-            if error is None:
-                self._forget(scope, lambda ask, seen: seen != revision)
+            held = self._standing.get(scope, {}) if error is None else {}
+            for ask in [ask for ask, (seen, _) in held.items() if seen != revision]:
+                del held[ask]
             answers = iter(found)
             for some, future in waiting:
                 mine = [next(answers) for _ in some] if error is None else []
@@ -399,10 +408,12 @@ class Batched(Store):
 
         task.add_done_callback(answer)
 
-    def _forget(self, scope: Scope, when: Callable[[Ask[Any], int], bool] = lambda ask, seen: True) -> None:
-        """Forget standing answers of a scope: those for which ``when`` holds, of ask and revision."""
-        for whose, ask in [k for k, held in self._standing.items() if k[0] == scope and when(k[1], held[0])]:
-            del self._standing[whose, ask]
+    def _forget(self, scope: Scope, which: Callable[[Ask[Any]], bool] = lambda ask: True) -> None:
+        """Forget standing answers of a scope, since something was written that they are about."""
+        self._writes += 1
+        held = self._standing.get(scope, {})
+        for ask in list(filter(which, held)):
+            del held[ask]
 
     async def append(
         self,
@@ -449,7 +460,7 @@ class Batched(Store):
         try:
             await self.inner.log(scope, event)
         finally:
-            self._forget(scope, lambda ask, seen: isinstance(ask, AskEvents) and ask.kind == event.kind)
+            self._forget(scope, lambda ask: isinstance(ask, AskEvents) and ask.kind == event.kind)
 
     async def index(self, scope: Scope, vectors: Mapping[str, Vector], model: str) -> None:
         """See ``Store.index``."""
@@ -457,7 +468,7 @@ class Batched(Store):
             await self.inner.index(scope, vectors, model)
         finally:
             derived = (AskUnindexed, AskEmbedder, AskVectors, AskCentres, AskSearch)
-            self._forget(scope, lambda ask, seen: isinstance(ask, derived))
+            self._forget(scope, lambda ask: isinstance(ask, derived))
 
     async def reindex(self, scope: Scope, *, vectors: bool) -> int:
         """See ``Store.reindex``."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from nyima.domain.records import Entity, MemoryRecord, Relation, Summary
+from nyima.domain.records import Entity, MemoryRecord, Passage, ProfileFact, Relation, Summary
 
 __all__ = ["Add", "Change", "ChangeRow", "Delta", "Erase", "Retire", "Revise", "about", "merge", "touched"]
 
@@ -103,7 +103,7 @@ def merge(deltas: Iterable[Delta]) -> Delta:
 
 def touched(delta: Delta) -> frozenset[str]:
     """Return what a delta is about: the ids of its records (as they first were), what they claim,
-    which summary of all they are, which entity they name. Two deltas that share nothing of it
+    which summary they are, which entity they name, which place of a document they hold. Two deltas that share nothing of it
     can be committed in either order."""
     found: set[str] = set()
     for change in delta.changes:
@@ -126,4 +126,8 @@ def about(record: MemoryRecord) -> frozenset[str]:
             found.add(f"entity {name.casefold()}")
         case Relation(head=head, label=label):
             found.add(f"claim {head}\x1f{label}")
+        case ProfileFact(key=key):
+            found.add(f"fact {key}")
+        case Passage(document=document, place=place):
+            found.add(f"passage {document}\x1f{place}")
     return frozenset(found)

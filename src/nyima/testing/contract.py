@@ -157,6 +157,17 @@ class StoreContract:
         with pytest.raises(Conflict):  # it was closed since
             await store.commit(ME, Delta((Add(other),)), expect=held)
 
+    async def test_two_that_make_the_same_thing_at_once_are_a_conflict(self, store: Store) -> None:
+        for number, made in enumerate(samples()):
+            if isinstance(made, Episode | Note):
+                continue  # each is of its own turn
+            revision = await store.revision(ME)
+            await store.commit(ME, Delta((Add(replace(made, id=f"one{number}", supersedes=None)),)), expect=revision)
+            with pytest.raises(Conflict):
+                await store.commit(
+                    ME, Delta((Add(replace(made, id=f"two{number}", supersedes=None)),)), expect=revision
+                )
+
     async def test_a_commit_is_all_or_nothing(self, store: Store) -> None:
         await store.commit(ME, Delta((Add(note("n1", "tea")),)), jobs=[Job("j1", "gate", "t1")])
         changes = (Add(note("n2", "milk")), Retire("n1", T0), Retire("missing", T0))

@@ -434,6 +434,10 @@ class BlockingAnswerStream:
     def __iter__(self) -> Iterator[str]:
         return self._pieces
 
+    def close(self) -> None:
+        """Break the reply off; what was shown of it is kept."""
+        self._pieces.close()
+
 
 class BlockingAssistant(Twin[Assistant]):
     """An Assistant whose methods block (``Assistant.open(…).sync``)."""

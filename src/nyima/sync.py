@@ -108,7 +108,7 @@ class Twin(Generic[T]):
         """Run a coroutine on the object's loop, awaited from another one."""
         return await asyncio.wrap_future(self.loop.submit(work))
 
-    def iterate(self, items: AsyncIterator[R]) -> Iterator[R]:
+    def iterate(self, items: AsyncIterator[R]) -> Generator[R, None, None]:
         """The items of an async iterator, one by one; it is closed when nobody reads on."""
         try:
             while True:

@@ -4,6 +4,7 @@ the settings file."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, tzinfo
@@ -38,7 +39,7 @@ class Settings:
     """Everything that can be set. ``origin`` says where each value came from."""
 
     db: Path = field(default_factory=lambda: default_path("db"))
-    store: str = ""
+    store: str = field(default="", repr=False)
     user: str = "me"
     model: str = ""
     writer_model: str = ""
@@ -74,6 +75,7 @@ class Settings:
         """The values as texts; a key is never shown."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "origin"}
         values["api_key"] = "set" if self.api_key else ""
+        values["store"] = re.sub(r"//[^@/]*@", "//…@", self.store)
         values["tools"] = ", ".join(self.tools)
         values["k"] = ", ".join(self.k)
         return {name: str(value) for name, value in values.items()}

@@ -42,7 +42,7 @@ _BY_HAND = "user"
 _BACK = ("undo", "redo")
 _FINAL = ("history", "forget", "import", "")
 _UNLOGGED = ("history",)
-"""What is made of every turn is no line of the log."""
+"""The writers whose changes are no line of the log: they work on every turn."""
 _WORDS = {
     "user": "corrected", "forget": "erased for good", "undo": "taken back", "redo": "done again", "documents": "documents",
     "import": "brought in", "recursive": "running memory", "mend": "running memory", "summary": "session summary",
@@ -101,8 +101,9 @@ async def _lines(store: Store, scope: Scope, rows: Sequence[ChangeRow]) -> list[
     """The lines that some steps belong to, newest first. What was noted of a turn is one line,
     however many steps that took: those outside ``rows`` are read too."""
     records = await _records_of(store, scope, rows)
-    turns = {turn for _, turn in _with_turns(rows, records) if turn}
-    if turns:
+    seen: set[str] = set()
+    while turns := {turn for _, turn in _with_turns(rows, records) if turn} - seen:
+        seen |= turns  # their steps may have noted something of further turns
         made = await store.records(scope, RecordFilter(turns=tuple(turns), retired=True))
         more = await store.changes(scope, ids=tuple(r.id for r in made), but=_UNLOGGED)
         known = {row.revision for row in rows}

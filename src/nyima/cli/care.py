@@ -143,13 +143,17 @@ async def doctor(common: Common) -> None:
     for name in dict.fromkeys(n for n in (settings.embedder, settings.model or "qwen2.5-coder-1.5b") if n in packs()):
         present = held.present(held.pack(name))
         add(f"pack {name}", present, "here" if present else f"missing: run `nyima models pull {name}`")
-    if settings.db.exists():
+    if settings.store or settings.db.exists():
         memory = await common.memory(embedder="none")
         try:
             jobs = await memory.store.jobs(memory.scope, ("queued", "leased", "parked"))
             parked = [j for j in jobs if j.state == "parked"]
             turns = len(await memory.turns())
-            add("memory", True, f"{settings.db}: {turns} turns, {len(await memory.records())} records")
+            add(
+                "memory",
+                True,
+                f"{settings.shown()['store'] or settings.db}: {turns} turns, {len(await memory.records())} records",
+            )
             failed = next((j for j in (*parked, *jobs) if j.error), None)
             why = f": {failed.kind}: {failed.error}" if failed else ""
             add("work owed", not parked, f"{len(jobs)} jobs, {len(parked)} given up{why}")

@@ -104,13 +104,16 @@ def merge(deltas: Iterable[Delta]) -> Delta:
 def touched(delta: Delta) -> frozenset[str]:
     """Return what a delta is about: the ids of its records (as they first were), what they claim,
     which summary they are, which entity they name, which place of a document they hold. Two deltas that share nothing of it
-    can be committed in either order."""
+    can be committed in either order, unless one of them erases."""
     found: set[str] = set()
     for change in delta.changes:
         if not isinstance(change, Add):
             found.add(change.id.partition("~")[0])
         if isinstance(change, Add | Revise):
-            found |= about(change.record if isinstance(change, Add) else change.successor)
+            record = change.record if isinstance(change, Add) else change.successor
+            found |= about(record)
+            if isinstance(record, Relation):  # it stands on these: each may have gone meanwhile
+                found |= {id.partition("~")[0] for id in (record.head, record.tail, *record.rests)}
     return frozenset(found)
 
 

@@ -8,6 +8,7 @@ puts together what several tasks ask in the same moment.
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -145,7 +146,7 @@ class Store(Protocol):
         return answer
 
     async def standing(self, scope: Scope, ask: Ask[R]) -> R:
-        """One answer, which may be as old as the last write that this object knows of."""
+        """One answer, which is at least as new as the last write that this object knows of."""
         return await self.ask(scope, ask)
 
     async def records(self, scope: Scope, where: RecordFilter) -> list[MemoryRecord]:
@@ -346,8 +347,9 @@ class Batched(Store):
     store is read once for all of them. What one task asks after an answer is another read.
 
     ``standing`` answers without a read as long as nothing was written. What this object writes
-    counts at once; what another process writes is seen with the next read, which asks for the
-    revision beside everything else, and so counts from the standing answer after that.
+    counts at once; what another process commits is seen with the next read, which asks for the
+    revision beside everything else, and so counts from the standing answer after that. What
+    another process logs has no revision of its own: it counts from the next commit on.
     """
 
     def __init__(self, inner: Store) -> None:
@@ -372,7 +374,7 @@ class Batched(Store):
                 if len(self._standing) >= _MOST_STANDING:
                     self._standing.clear()
                 self._standing.setdefault(scope, {})[ask] = held
-        standing: R = held[1]
+        standing: R = copy.copy(held[1])  # whoever asked may change the list that they got
         return standing
 
     async def _read(self, scope: Scope, asks: Sequence[Ask[Any]]) -> tuple[int, list[Any]]:
@@ -388,7 +390,10 @@ class Batched(Store):
         if turns:  # tasks that have begun other tasks need a turn of the loop for each
             loop.call_soon(self._begin, loop, scope, turns - 1)
             return
-        waiting = self._waiting.pop((loop, scope))
+        self._read_for(loop, scope, self._waiting.pop((loop, scope)))
+
+    def _read_for(self, loop: asyncio.AbstractEventLoop, scope: Scope, waiting: Sequence[_Waiting]) -> None:
+        """Read once what several ask. When that fails, read what each asks alone."""
         asks = [AskRevision(), *(ask for some, _ in waiting for ask in some)]
         task = loop.create_task(self.inner.read(scope, asks))
         self._running.add(task)
@@ -396,6 +401,10 @@ class Batched(Store):
         def answer(task: asyncio.Task[list[Any]]) -> None:
             self._running.discard(task)
             error = asyncio.CancelledError() if task.cancelled() else task.exception()
+            if error is not None and len(waiting) > 1:
+                for one in waiting:
+                    self._read_for(loop, scope, [one])
+                return
             revision, *found = [0] if error else task.result()
             held = self._standing.get(scope, {}) if error is None else {}
             for ask in [ask for ask, (seen, _) in held.items() if seen != revision]:

@@ -191,7 +191,7 @@ def _counters(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX records_base ON records (scope, base)")
     db.execute("CREATE INDEX changes_id ON changes (scope, id)")
     db.execute("CREATE INDEX changes_successor ON changes (scope, successor) WHERE successor IS NOT NULL")
-    db.execute("CREATE INDEX jobs_waiting ON jobs (state, due) WHERE state IN ('queued', 'leased')")
+    db.execute("CREATE INDEX jobs_waiting ON jobs (state, due) WHERE state IN ('queued', 'leased', 'parked')")
 
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _claims, _counters)

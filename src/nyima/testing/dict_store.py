@@ -124,7 +124,10 @@ class MemoryStore(Store):
     ) -> int:
         shelf = self._of(scope).copy()
         if expect is not None and shelf.revision != expect:
-            changed = {id for row in shelf.changes if row.revision > expect for id in (row.id, row.successor) if id}
+            later = [row for row in shelf.changes if row.revision > expect]
+            if any(row.verb == "erase" for row in later):
+                raise Conflict(f"something was erased after revision {expect}: read the memory again and retry")
+            changed = {id for row in later for id in (row.id, row.successor) if id}
             others = {id.partition("~")[0] for id in changed}.union(
                 *(about(shelf.records[id]) for id in changed if id in shelf.records)
             )
@@ -278,7 +281,8 @@ class MemoryStore(Store):
         shelf.vectors |= {id: v for id, v in vectors.items() if id in shelf.records}
 
     async def reindex(self, scope: Scope, *, vectors: bool) -> int:
-        shelf = self._of(scope)
+        shelf = self._shelves[scope] = self._of(scope)
+        shelf.revision += 1
         if vectors:
             shelf.vectors, shelf.embedder = {}, None
         return len(shelf.records)

@@ -171,7 +171,7 @@ def _texts(value: Any) -> str:
 def _chatgpt(name: str, number: int, item: dict[str, Any]) -> Conversation:
     """The branch that the user last saw, from the root to ``current_node``."""
     mapping = cast("dict[str, Any]", item["mapping"])
-    if not all(isinstance(node, dict) for node in mapping.values()):
+    if not all(node is None or isinstance(node, dict) for node in mapping.values()):
         raise ValueError("a conversation is a mapping of nodes")
     key = str(item.get("conversation_id") or item.get("id") or _key(name, number, sorted(mapping)))
     chain: list[Mapping[str, Any]] = []

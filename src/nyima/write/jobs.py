@@ -242,7 +242,10 @@ class Ingest:
     async def _do(self, scope: Scope, job: Job) -> None:
         writer = self.registry.writer(job.kind)
         recipe = self.registry.recipe(job.recipe)
-        if writer.when is When.TURN and await self.store.events(scope, UNDONE, ref=job.subject, limit=1):
+        undone, revision = await asyncio.gather(
+            self.store.events(scope, UNDONE, ref=job.subject, limit=1), self.store.revision(scope)
+        )
+        if writer.when is When.TURN and undone:
             # The user took back what was noted of it.
             await self.store.commit(scope, Delta(), close=job.id, holder=job.holder)
             return
@@ -254,7 +257,7 @@ class Ingest:
                 await self.store.commit(
                     scope,
                     written.delta,
-                    expect=written.expect,
+                    expect=revision if written.expect is None else written.expect,
                     jobs=written.jobs,
                     events=written.events,
                     close=job.id,
@@ -263,6 +266,7 @@ class Ingest:
             except Conflict:
                 if attempt == 4:
                     raise
+                revision = await self.store.revision(scope)
             else:
                 return
 

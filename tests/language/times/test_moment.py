@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nyima.language.times.moment import find_moment, read_moment, yearly_of
+from nyima.language.times.moment import asked_period, find_moment, read_moment, yearly_of
 
 AT = datetime(2026, 5, 10, 9, tzinfo=UTC)  # a Sunday
 LISBON = ZoneInfo("Europe/Lisbon")
@@ -90,3 +90,12 @@ def test_a_written_date_is_found_as_it_is(day: object, hour: int, minute: int) -
     found = find_moment(f"the train leaves on {day:%Y-%m-%d} at {hour:02}:{minute:02}", AT, LISBON)
     assert found is not None
     assert found.name == f"{day:%Y-%m-%d} {hour:02}:{minute:02}"
+
+
+@pytest.mark.parametrize(
+    "text", ["until three weeks ago", "before two weeks ago", "since two weeks ago", "after 31 December 9998"]
+)
+def test_a_period_at_the_ends_of_the_calendar_is_one(text: str) -> None:
+    for at in (AT, datetime(1, 2, 1, tzinfo=UTC), datetime(9999, 12, 1, tzinfo=UTC)):
+        found = asked_period(f"Where did I eat {text}?", at, LISBON)
+        assert found is None or found.until is None or found.since <= found.until

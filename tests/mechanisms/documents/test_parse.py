@@ -245,3 +245,9 @@ def test_a_page_that_is_blank_is_no_text() -> None:
 def test_a_text_that_says_it_is_a_pdf_is_none() -> None:
     with pytest.raises(InputError, match=r"no PDF that can be read|no text that can be read"):
         parse_document(b"words", "a.pdf")
+
+
+def test_what_stands_after_deep_nesting_is_read() -> None:
+    page = "<p>start</p>" + "<div>" * 2_000 + "<p>deep</p>" + "</div>" * 2_000 + "<p>after the end</p>"
+    text = " ".join(part.text for part in parse_document(page.encode(), "x.html").parts)
+    assert "after the end" in text

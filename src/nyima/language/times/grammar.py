@@ -918,7 +918,7 @@ class _Reader:
         j = self.skip(i, "the", "very")
         which, after = self.word(j), j + 1
         weeks = self.ordinal(j)
-        if (weeks is not None or which == "last") and self.word(after) in {"week", "weekend", "half", "few"}:
+        if (weeks is not None or which == "last") and self.word(after) in {"day", "week", "weekend", "half", "few"}:
             return self._piece_of(weeks[0] if weeks else -1, self.word(after), after + 1)
         if which not in _STARTS | _MIDDLES | _ENDS or which in {"first", "last"}:
             return None
@@ -940,6 +940,9 @@ class _Reader:
         if month is None:
             return None
         days = month[0]
+        if unit == "day":
+            day = days.last - timedelta(days=1) if number < 0 else days.first + timedelta(days=number - 1)
+            return (_one(day), month[1]) if day < days.last else None
         if unit == "half":
             middle = days.first + timedelta(days=15)
             return (Days(days.first, middle) if number == 1 else Days(middle, days.last)), month[1]

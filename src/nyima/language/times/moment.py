@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
@@ -113,8 +114,14 @@ def asked_period(text: str, at: datetime, zone: tzinfo) -> Interval | None:
     if found is None:
         return None
     whole = found.limits(at, zone)
-    until = whole.until if whole.until is None else max(whole.until, whole.since + timedelta(minutes=1)) + found.about
-    return Interval(whole.since - found.about, until)
+    since, until = whole.since, whole.until
+    with contextlib.suppress(OverflowError):  # at the ends of the calendar there is nothing beside
+        since -= found.about
+    if until is not None:
+        until = max(until, whole.since + timedelta(minutes=1))
+        with contextlib.suppress(OverflowError):
+            until += found.about
+    return Interval(since, until)
 
 
 def without_times(text: str) -> str:

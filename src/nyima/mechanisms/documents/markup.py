@@ -37,7 +37,7 @@ def pieces_of(html: str) -> Iterator[MarkupPiece]:
         from lxml import etree
     except ImportError as error:
         raise PackError("reading HTML needs an extra package: run `pip install 'nyima[docs]'`") from error
-    parser = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, encoding="utf-8")
+    parser = etree.HTMLParser(no_network=True, remove_comments=True, remove_pis=True, encoding="utf-8", huge_tree=True)
     # Characters that XML has no place for would end the text.
     root = etree.fromstring(
         "".join(c if c >= " " or c in "\t\n\r" else " " for c in html).encode("utf-8", "replace"), parser

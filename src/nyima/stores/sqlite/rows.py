@@ -212,7 +212,9 @@ def sessions(db: sqlite3.Connection, n: int, ask: AskSessions) -> list[Session]:
 def changes(db: sqlite3.Connection, n: int, ask: AskChanges) -> list[ChangeRow]:
     """The history of changes, oldest first, whole steps."""
     some = "IN (SELECT value FROM json_each(?))"
-    conditions, values = ["scope = ?", "revision > ?"], [n, ask.since]
+    # A unary plus lets SQLite find the few steps that are named by their index.
+    named = ask.ids is not None or ask.revisions is not None or ask.last is not None
+    conditions, values = ["scope = ?", "+revision > ?" if named else "revision > ?"], [n, ask.since]
     bound: list[Any] = [*values]
     if ask.but:
         conditions.append(f"by NOT {some}")

@@ -143,7 +143,10 @@ class SqliteStore(Store):
 
     def _same(self, db: sqlite3.Connection, n: int, delta: Delta, since: int) -> None:
         """Refuse a delta when something that it is about was changed since a revision."""
-        changed = {id for row in rows.changes(db, n, AskChanges(since)) for id in (row.id, row.successor) if id}
+        later = rows.changes(db, n, AskChanges(since))
+        if any(row.verb == "erase" for row in later):  # the delta may rest on what is gone
+            raise Conflict(f"something was erased after revision {since}: read the memory again and retry")
+        changed = {id for row in later for id in (row.id, row.successor) if id}
         wanted = touched(delta)
         other = {id.partition("~")[0] for id in changed} & wanted
         for record in rows.records(db, n, RecordFilter(ids=tuple(changed), retired=True)) if changed else ():
@@ -215,7 +218,8 @@ class SqliteStore(Store):
             try:
                 return [self._answer(n, ask) for ask in asks]
             finally:
-                self._db.execute("COMMIT")
+                if self._db.in_transaction:
+                    self._db.execute("COMMIT")
 
         return await self._run(work)
 
@@ -288,6 +292,8 @@ class SqliteStore(Store):
                     db.execute("DELETE FROM vectors WHERE scope = ?", (n,))
                     db.execute("DELETE FROM meta WHERE key = ?", (f"embedder {n:d}",))
                 count = sqlite_files.rebuild_text(db, n)
+                # Others may hold what they know of the index: a new revision tells them.
+                db.execute("UPDATE scopes SET revision = revision + 1 WHERE n = ?", (n,))
             self._matrices.drop(n)
             return count
 
@@ -369,7 +375,7 @@ class SqliteStore(Store):
 
     async def queue(self) -> Mapping[str, int]:
         """How many jobs of all scopes are in each state but done."""
-        sql = "SELECT state, count(*) FROM jobs WHERE state <> 'done' GROUP BY state"
+        sql = "SELECT state, count(*) FROM jobs WHERE state IN ('queued', 'leased', 'parked') GROUP BY state"
         return dict(await self._run(lambda: self._db.execute(sql).fetchall()))
 
     async def users(self, *, after: Scope | None = None, limit: int = 1_000) -> list[Scope]:

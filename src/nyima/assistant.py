@@ -236,7 +236,7 @@ class Assistant:
             await self.memory.store.append(self.memory.scope, session, [turn], events=[trace])
 
     async def _asked(self, session: Session, before: Sequence[Turn], said: Turn) -> tuple[Exchange, ReplyRequest]:
-        """What is recalled for a message, and what its reader is asked with."""
+        """Recall for a message, and build the request to its reader."""
         builder = self._builder()
         past = [t for t in await self.memory.turns() if t.session != session.id] if self.recipe.past else []
         lines = tuple((t.role.value, t.text) for t in before[-_LINES:])

@@ -60,3 +60,10 @@ async def test_another_distribution_opens_its_own_urls(monkeypatch: pytest.Monke
         assert getattr(memory.store.inner, "url", "") == "shelf://home/me"
         await memory.remember("My cat is called Nyima.")
         assert "My cat is called Nyima." in (await memory.recall("cat")).kept[0].text
+
+
+def test_the_password_in_a_url_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NYIMA_DB", "postgres://me:secret@host/db")
+    settings = load_settings()
+    assert settings.shown()["store"] == "postgres://…@host/db"
+    assert "secret" not in repr(settings)

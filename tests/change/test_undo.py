@@ -12,12 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from made import T0
-from nyima.change.undo import LoggedChange, noted_again, withdrawn
+from nyima.change.undo import LoggedChange, log_of, logged, noted_again, withdrawn
+from nyima.domain.changes import Add, Delta
+from nyima.domain.conversation import Scope
 from nyima.domain.documents import Document, Part
+from nyima.domain.records import Interval, Note, Provenance
 from nyima.errors import InputError, NotFound
 from nyima.mechanisms.documents.shelf import add_document, remove_documents
 from nyima.memory import Memory, Said
-from nyima.testing import FixedClock
+from nyima.testing import FixedClock, MemoryStore
 from nyima.write.desk import notes_event
 
 
@@ -213,3 +216,20 @@ async def test_a_turn_that_is_not_there_cannot_be_undone(memory: Memory) -> None
     with pytest.raises(NotFound, match="no turn 'nowhere'"):
         await withdrawn(memory.store, memory.scope, "nowhere", T0)
     assert await noted_again(memory.store, memory.scope, "nowhere", T0) == ([], [])
+
+
+async def test_a_short_log_has_the_lines_and_ids_of_the_whole_one() -> None:
+    store, scope, at = MemoryStore(), Scope(), T0
+
+    def noted(id: str, turn: str) -> Add:
+        made = Provenance((turn,), (), "conditional")
+        return Add(Note(id=id, provenance=made, valid=Interval(at), recorded=Interval(at), context="", knowledge=id))
+
+    await store.commit(scope, Delta((noted("c1", "tC"),), "conditional"))
+    await store.commit(scope, Delta((noted("c2", "tC"), noted("d1", "tD")), "conditional"))
+    for number in range(2, 9):
+        await store.commit(scope, Delta((noted(f"d{number}", "tD"),), "conditional"))
+    whole = {line.id: line.turn for line in await log_of(store, scope)}
+    short = {line.id: line.turn for line in await log_of(store, scope, 1)}
+    assert short == whole
+    assert {id: line.turn for id in whole if (line := await logged(store, scope, id))} == whole

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from nyima.app.registry import registry
-from nyima.domain.changes import Add, Delta
+from nyima.domain.changes import Add, Delta, Erase
 from nyima.domain.conversation import Role, Session
 from nyima.domain.mechanism import Mechanism, Registry, When, Writer
 from nyima.domain.ports import Job, RecordFilter, Vector
@@ -151,3 +151,21 @@ async def test_a_writer_that_returns_something_else_is_told_so() -> None:
     at_work, store, _ = await ingest(lambda: None)  # type: ignore[arg-type, return-value]
     await at_work.work(ME, "w")
     assert "the writer 'gate' returned NoneType: return a Written" in (await store.jobs(ME))[0].error
+
+
+async def test_what_was_made_of_something_that_was_erased_meanwhile_is_made_again() -> None:
+    made: list[str] = []
+
+    class Reads:
+        async def write(self, scope: object, job: Job) -> Written:
+            made.append(job.subject)
+            if len(made) == 1:
+                await store.commit(ME, Delta((Erase("t9", "turn"),), "forget"))
+            return Written(Delta((Add(note(f"n{len(made)}", "tea", turns=("t1",))),)))
+
+    at_work, store, _ = await ingest(lambda: Written(Delta()))
+    job = await replace(at_work, registry=with_writer(Reads())).work(ME, "w")
+    assert job is not None
+    assert job.state == "done"
+    assert len(made) == 2
+    assert [r.id for r in await store.records(ME, RecordFilter())] == ["n2"]

@@ -38,7 +38,7 @@ def change_to_dict(change: LoggedChange) -> dict[str, Any]:
 
 
 def forgetting_to_dict(going: Forgetting) -> dict[str, Any]:
-    """What a forget would take."""
+    """Return as JSON what a forget would erase."""
     return {
         "turns": [{"id": t.id, "role": t.role.value, "at": iso(t.at), "text": t.text} for t in going.turns],
         "records": [{"id": r.id, "kind": r.kind, "text": r.text} for r in going.records],

@@ -43,7 +43,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Forgetting:
-    """What a forget would take: the turns, and the records with what was derived from them.
+    """The turns and records that a forget would erase, with what was derived from them.
     ``kept`` are turns that stay although they say it."""
 
     turns: tuple[Turn, ...] = ()
@@ -438,7 +438,7 @@ class Cascade:
         )
 
     async def _words_left(self, scope: Scope, doomed: _Doomed, session: str) -> bool:
-        """Whether something that the user said in a session stays."""
+        """Return whether any turn of the user in a session stays."""
         turns = await self.store.turns(scope, session=session)
         return any(t.role is Role.USER and t.id not in doomed.turns for t in turns)
 

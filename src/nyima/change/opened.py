@@ -77,7 +77,7 @@ class OpenMemory(Protocol):
         kinds: Sequence[str] = (),
         log: bool = True,
     ) -> Recall:
-        """What the memory has on a query."""
+        """Return what the memory holds on a query."""
         ...
 
     async def forget(self, *ids: str) -> Receipt:

@@ -132,7 +132,7 @@ async def _records_of(store: Store, scope: Scope, rows: Iterable[ChangeRow]) -> 
 
 
 async def _standing(store: Store, scope: Scope, records: Mapping[str, MemoryRecord]) -> _Standing:
-    """What stands of some records now, and where one value holds at a time, whether it is taken."""
+    """Return how some records stand now, with what holds of their claims."""
     claims = {r.claim for r in records.values() if r.claim is not None}
     held = await store.records(scope, RecordFilter(claims=tuple(claims))) if claims else []
     rows = await store.changes(scope, ids=tuple(records)) if records else []
@@ -159,7 +159,7 @@ class _Standing:
         return {r.claim for r in self.held if r.claim is not None}
 
     def without(self, rows: Iterable[ChangeRow]) -> _Standing:
-        """What stands when the values are gone that these rows brought."""
+        """Return how things stand once the values that these rows brought are gone."""
         made = {_base(row.successor or row.id) for row in rows if row.verb in {"add", "revise"}}
         return replace(self, held=[r for r in self.held if _base(r.id) not in made])
 
@@ -175,7 +175,7 @@ class _Standing:
             return _base(row.successor or "") in self.open
         base = _base(row.id)
         last = self.last[base].id
-        # What was brought back and closed by an undo since is not brought back again by this row.
+        # A later version that an undo has closed shows that this row was taken back already.
         still = last == row.id or self.closed_by.get(last) == "redo"
         return row.verb == "retire" and base not in self.open and still and old.claim not in self.taken
 

@@ -39,7 +39,7 @@ class When(StrEnum):
 
 
 def always(recipe: Recipe) -> bool:
-    """Whether a recipe owes the work: it does."""
+    """Return True: every recipe owes the work."""
     del recipe
     return True
 

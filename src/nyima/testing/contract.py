@@ -34,7 +34,17 @@ from nyima.domain.records import (
     Relation,
     Summary,
 )
-from nyima.domain.storage import Ask, AskEmbedder, AskRecords, AskRevision, AskSearch, AskTurns, Batched, Store
+from nyima.domain.storage import (
+    Ask,
+    AskEmbedder,
+    AskEvents,
+    AskRecords,
+    AskRevision,
+    AskSearch,
+    AskTurns,
+    Batched,
+    Store,
+)
 from nyima.errors import Conflict, EmbedderMismatch, LostLease, NotFound
 from nyima.testing.doubles import HashEmbedder
 
@@ -577,6 +587,30 @@ class StoreContract:
         await batched.turns(ME)
         held = await batched.standing(ME, ask)
         assert [r.id for r in held] == ["n1", "n2"]
+
+    async def test_an_answer_from_before_a_write_does_not_stand(self, store: Store) -> None:
+        slow = _SlowReads(store)
+        batched, ask = Batched(slow), AskEvents("weights")
+        first = asyncio.create_task(batched.standing(ME, ask))
+        await slow.read_once.wait()
+        await batched.log(ME, Event("v1", "weights", T0))
+        slow.go_on.set()
+        assert await first == []
+        assert [e.id for e in await batched.standing(ME, ask)] == ["v1"]
+
+
+class _SlowReads(Batched):
+    """Reads at once, and answers when it may."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.read_once, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def read(self, scope: Scope, asks: Sequence[Ask[Any]]) -> list[Any]:
+        found = await self.inner.read(scope, asks)
+        self.read_once.set()
+        await self.go_on.wait()
+        return found
 
 
 class _CountedReads(Batched):

@@ -503,10 +503,10 @@ class _Reader:
         if name not in PARTS or (not after_clock and not self._part_allowed(i)):
             if after_clock and self.word(i) in _TODAY and self.word(i + 1) in PARTS:
                 first, last = PARTS[self.word(i + 1)]
-                return Hours(first * 60, last * 60, part=True), i
+                return Hours(first * 60, last * 60), i
             return None
         first, last = PARTS[name]
-        return Hours(first * 60, last * 60, part=True), j + 1 + early
+        return Hours(first * 60, last * 60), j + 1 + early
 
     def _part_allowed(self, i: int) -> bool:
         """Whether a part of a day without a clock may begin here: only beside a day."""
@@ -719,7 +719,7 @@ class _Reader:
                 return None
             day = self.today - timedelta(days=self.word(i) == "last")
         first, last = PARTS[part]
-        hours = Hours(60 * (first - (part == "night")), 60 * last, part=True)
+        hours = Hours(60 * (first - (part == "night")), 60 * last)
         led = self.skip(after, "at", "around", "about")
         exact = self._exact_hours(led, led=self.word(led - 1))
         if exact is not None:
@@ -1130,7 +1130,7 @@ def _hours_of(span: TimeSpan) -> Hours:
     """The hours of a span within the day that it begins on."""
     midnight = datetime.combine(span.start.date(), time())
     start, end = ((moment - midnight) // timedelta(minutes=1) for moment in (span.start, span.end))
-    return Hours(start, end, part=True)
+    return Hours(start, end)
 
 
 def _one(day: date) -> Days:

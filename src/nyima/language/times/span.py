@@ -41,12 +41,10 @@ class Days:
 @dataclass(frozen=True, slots=True)
 class Hours:
     """A time of day: minutes after midnight, the end not included (beyond 1,440 it is on the next
-    day), equal for a point in time. ``part`` tells "in the evening" from "at six"; ``half`` tells
-    that morning or afternoon is said."""
+    day), equal for a point in time. ``half`` tells that morning or afternoon is said."""
 
     start: int
     end: int
-    part: bool = False
     half: bool = False
 
 

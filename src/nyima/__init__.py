@@ -43,13 +43,14 @@ if TYPE_CHECKING:
         Note,
         Passage,
         Profile,
-        ProfileFact,
         Provenance,
-        Relation,
+        Quote,
+        Slot,
+        Status,
         Summary,
     )
     from nyima.errors import NyimaError
-    from nyima.mechanisms.by_hand import Link
+    from nyima.mechanisms.by_hand import Statement
     from nyima.memory import BlockingMemory, Explanation, Memory, Remembered, Said
     from nyima.sync import Opening
 
@@ -65,14 +66,14 @@ _HOME = {
         "Answer", "Budget", "Evidence", "Notes", "Query", "Recall", "Review", "Selection", "Step", "Usage", "Visit",
     ),
     "nyima.domain.records": (
-        "Claim", "Entity", "Episode", "Interval", "MemoryRecord", "Note", "Passage", "Profile", "ProfileFact",
-        "Provenance", "Relation", "Summary",
+        "Claim", "Entity", "Episode", "Interval", "MemoryRecord", "Note", "Passage", "Profile",
+        "Provenance", "Quote", "Slot", "Status", "Summary",
     ),
     "nyima.change.cascade": ("Receipt",),
     "nyima.domain.recipe": ("Recipe",),
     "nyima.domain.mechanism": ("Source",),
     "nyima.errors": ("NyimaError",),
-    "nyima.mechanisms.by_hand": ("Link",),
+    "nyima.mechanisms.by_hand": ("Statement",),
     "nyima.memory": ("BlockingMemory", "Explanation", "Memory", "Remembered", "Said"),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
@@ -93,7 +94,6 @@ __all__ = [
     "Evidence",
     "Explanation",
     "Interval",
-    "Link",
     "Memory",
     "MemoryRecord",
     "Note",
@@ -103,13 +103,12 @@ __all__ = [
     "Origin",
     "Passage",
     "Profile",
-    "ProfileFact",
     "Provenance",
     "Query",
+    "Quote",
     "Recall",
     "Receipt",
     "Recipe",
-    "Relation",
     "Remembered",
     "Retire",
     "Review",
@@ -120,7 +119,10 @@ __all__ = [
     "Selection",
     "Session",
     "Settings",
+    "Slot",
     "Source",
+    "Statement",
+    "Status",
     "Step",
     "Summary",
     "Turn",

@@ -21,11 +21,12 @@ from nyima.change.undo import LoggedChange
 from nyima.domain.conversation import Session, Turn, clean_text
 from nyima.domain.evidence import Answer, Budget, Notes, Query, Recall
 from nyima.domain.mechanism import Source
-from nyima.domain.ports import ChatModel, Clock, Embedder, Event, Lines, Message
+from nyima.domain.ports import ChatModel, Clock, Embedder, Event, Lines, Message, Verifier
 from nyima.domain.recipe import Recipe
 from nyima.domain.roles import Reply, ReplyRequest
 from nyima.errors import InputError, NoModel, NotFound
 from nyima.language.intent import is_goodbye
+from nyima.mechanisms.claims import noted_in
 from nyima.memory import BlockingMemory, Explanation, Memory, Said
 from nyima.prompts.prompt import sections
 from nyima.read.prompting import Known, PromptBuilder, Shot
@@ -112,6 +113,7 @@ class Assistant:
         embedder: Embedder | str | None = None,
         tools: Sequence[Callable[..., Any] | str] | None = None,
         clock: Clock | None = None,
+        verifier: Verifier | None = None,
     ) -> Opening[Assistant, BlockingAssistant]:
         """Open a companion on a memory file.
 
@@ -122,7 +124,7 @@ class Assistant:
         """
 
         async def start() -> Assistant:
-            parts = parts_for(path, user, recipe, model, embedder, clock)
+            parts = parts_for(path, user, recipe, model, embedder, clock, verifier)
             memory = Memory(parts)
             chosen = load_tools(parts.settings.tools if tools is None else tools)
             return cls(memory, tools=chosen, shots=read_shots(parts))
@@ -204,7 +206,7 @@ class Assistant:
             await self.memory.catch_up()
             self.refresh()
         known = await self._knowledge()
-        if not known.profile.facts and not known.texts:
+        if not known.profile.claims and not known.texts:
             strange = not await self.memory.turns()
             hello = (
                 "Hello! I don't think we have met. What should I call you?"
@@ -251,7 +253,7 @@ class Assistant:
         system = Message("system", builder.system(known))
 
         def messages(found: Recall) -> list[Message]:
-            return [system, *dialogue, Message("user", builder.last(said.text, found.kept))]
+            return [system, *dialogue, Message("user", builder.last(said.text, found.kept, found.claims))]
 
         return exchange, self._request(exchange.recall, (*lines, ("user", said.text)), messages)
 
@@ -280,10 +282,7 @@ class Assistant:
         events = (
             await notes_of(self.memory.store, self.memory.scope, turns) if turns and self.recipe.takes_notes else {}
         )
-        return {
-            id: Notes(bool(e.body["remember"]), tuple((k, v) for k, v in e.body["facts"]), complete=True)
-            for id, e in events.items()
-        }
+        return {id: Notes(bool(e.body["remember"]), noted_in(e)[0], complete=True) for id, e in events.items()}
 
     async def _knowledge(self) -> Known:
         """Profile and running memory, the same for a whole session."""

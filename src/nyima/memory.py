@@ -21,28 +21,20 @@ from nyima.domain.changes import Add, Delta, merge
 from nyima.domain.conversation import Origin, Role, Scope, Session, Turn, as_utc, clean_text
 from nyima.domain.evidence import Budget, Evidence, Query, Recall
 from nyima.domain.mechanism import Registry, Source, When, Writer
-from nyima.domain.ports import ChatModel, Clock, Embedder, Event, RecordFilter
+from nyima.domain.ports import ChatModel, Clock, Embedder, Event, RecordFilter, Verifier
 from nyima.domain.recipe import Recipe, SourceSpec
-from nyima.domain.records import (
-    KINDS,
-    Entity,
-    MemoryRecord,
-    Profile,
-    ProfileFact,
-    Relation,
-    profile_of,
-)
+from nyima.domain.records import KINDS, ME, Claim, Entity, MemoryRecord, Profile, Status, profile_of
 from nyima.errors import InputError, ModelError, NotFound, StoreFull, StoreReadOnly
-from nyima.language.english.mentions import stems
-from nyima.language.relations import read_subclasses
-from nyima.language.words import content_words, fold
-from nyima.mechanisms.by_hand import Hand, Link
+from nyima.language.subclasses import read_subclasses
+from nyima.language.words import content_words, fold, stems
+from nyima.mechanisms.by_hand import Hand, Statement, value_in
 from nyima.mechanisms.conditional import passive_note
 from nyima.read.plan import PASSAGES
 from nyima.read.recall import Recaller
 from nyima.read.trace import trace_event
 from nyima.sync import Opening, Twin, blocking
 from nyima.write.desk import Desk
+from nyima.write.entities import plain_name
 from nyima.write.jobs import Ingest, JobProgress, turn_id
 
 __all__ = ["BlockingMemory", "Explanation", "Memory", "Remembered", "Said"]
@@ -148,17 +140,19 @@ class Memory:
         model: ChatModel | str | None = "none",
         embedder: Embedder | str | None = None,
         clock: Clock | None = None,
+        verifier: Verifier | None = None,
     ) -> Opening[Memory, BlockingMemory]:
         """Open or create a memory file.
 
         Without a ``model`` no chat model is ever called: turns are kept and found by
         words and vectors. ``model`` and ``embedder`` take an object, a name, or None for
-        what the settings say; ``embedder="none"`` leaves the vectors out.
+        what the settings say; ``embedder="none"`` leaves the vectors out. ``verifier`` looks again at
+        what was read, before it is believed.
         Raises StoreError, PackError or ConfigError on opening.
         """
 
         async def start() -> Memory:
-            return cls(parts_for(path, user, recipe, model, embedder, clock))
+            return cls(parts_for(path, user, recipe, model, embedder, clock, verifier))
 
         return Opening(start, BlockingMemory)
 
@@ -336,8 +330,25 @@ class Memory:
         return await self.store.records(self.scope, where)
 
     async def profile(self) -> Profile:
-        """The key/value profile that is valid now."""
-        return profile_of([r for r in await self.records(kinds=("fact",)) if isinstance(r, ProfileFact)])
+        """The profile: what is claimed of the user and holds now."""
+        return profile_of(await self.records(kinds=("claim",)))
+
+    async def claims(
+        self, about: str | None = None, *, as_of: datetime | None = None, every: bool = False
+    ) -> list[Claim]:
+        """The claims that are open now (or were at a time), oldest first; of one subject with ``about``
+        (a name or an id), with ``every`` also those that were closed."""
+        found = await self.records(kinds=("claim",), as_of=as_of, retired=every)
+        wanted = fold(plain_name(about)) if about else ""
+        return [
+            c for c in found
+            if isinstance(c, Claim) and (not wanted or wanted in {fold(c.name), c.subject} or wanted in stated_of(c))
+        ]  # fmt: skip
+
+    async def unread(self) -> int:
+        """How many messages no model has read yet, so that nothing of them is claimed."""
+        jobs = await self.store.jobs(self.scope, ("queued", "leased", "parked"))
+        return sum(job.kind == "claims" for job in jobs)
 
     async def sessions(self) -> list[Session]:
         """The sessions, oldest first."""
@@ -380,28 +391,39 @@ class Memory:
     # --- changing ---
 
     async def revise(self, id: str, text: str) -> MemoryRecord:
-        """Give a fact or a relation another value, or a note or summary another text, by
-        the user's own word. The old one stays in history, and what rests on it becomes
+        """Give a claim another value, or a note or summary another text, by the user's own word. The old one stays in history, and what rests on it becomes
         stale. With its own value or text nothing changes, and the same record comes back.
         Raises NotFound or InputError."""
         with span(self.parts, "revise"):
             return await self._hand.revise(await self.record(id), text)
 
     async def value(self, record: MemoryRecord) -> str:
-        """The part of a record that ``revise`` replaces: the value of a fact or relation, the
-        knowledge of a note, else the text."""
-        return await self._hand.value(record)
+        """The part of a record that ``revise`` replaces: the value of a claim, the knowledge of a note,
+        else the text."""
+        return value_in(record)
 
-    async def set_fact(self, key: str, value: str) -> ProfileFact:
-        """Set a profile fact by the user's own word; the key's old values are closed."""
+    async def set(self, attribute: str, value: str) -> Claim:
+        """Claim something of the user by their own word; the attribute's old values are closed."""
         with span(self.parts, "revise"):
-            return await self._hand.set_fact(await self.profile(), key, value)
+            return await self._hand.state(Statement(ME, attribute, value), None)
 
-    async def relate(self, link: Link, *, replaces: str | None = None) -> Relation:
-        """State a relation of the graph by the user's own word; where one value holds at a
-        time, or ``replaces`` names a record, the old one is closed. Raises InputError."""
+    async def state(self, statement: Statement, *, replaces: Sequence[str] = ()) -> Claim:
+        """State a claim by the user's own word; the claims ``replaces`` (their ids) are closed. Raises
+        InputError, or NotFound for an id that is not open."""
         with span(self.parts, "revise"):
-            return await self._hand.relate(link, replaces)
+            return await self._hand.state(statement, replaces)
+
+    async def confirm(self, *ids: str) -> list[Claim]:
+        """Confirm claims that wait for it, that were planned, or that are uncertain; without ids, all
+        that wait. Raises NotFound, or InputError for a record that is no claim."""
+        with span(self.parts, "revise"):
+            found = [await self.record(id) for id in ids] or [
+                c for c in await self.claims() if c.status is Status.PENDING
+            ]
+            claims = [r for r in found if isinstance(r, Claim)]
+            if len(claims) < len(found):
+                raise InputError("only claims can be confirmed: `nyima claims` lists them with their ids")
+            return await self._hand.confirm(claims)
 
     async def retire(self, id: str, reason: str = "ended by the user") -> None:
         """End the belief in a record; it stays in history, and what rests on it is no
@@ -409,7 +431,7 @@ class Memory:
         with span(self.parts, "revise"):
             await self._hand.retire(await self.record(id), reason)
 
-    async def merge(self, one: str, other: str) -> Relation:
+    async def merge(self, one: str, other: str) -> Claim:
         """Say that two entities (their ids) are the same; ``undo`` takes it back."""
         first, second = await self.record(one), await self.record(other)
         if not (isinstance(first, Entity) and isinstance(second, Entity)):
@@ -578,14 +600,17 @@ class BlockingMemory(Twin[Memory]):
     recall = blocking(Memory.recall)
     records = blocking(Memory.records)
     profile = blocking(Memory.profile)
+    claims = blocking(Memory.claims)
+    unread = blocking(Memory.unread)
     sessions = blocking(Memory.sessions)
     turns = blocking(Memory.turns)
     record = blocking(Memory.record)
     explain = blocking(Memory.explain)
     revise = blocking(Memory.revise)
     value = blocking(Memory.value)
-    set_fact = blocking(Memory.set_fact)
-    relate = blocking(Memory.relate)
+    set = blocking(Memory.set)
+    state = blocking(Memory.state)
+    confirm = blocking(Memory.confirm)
     retire = blocking(Memory.retire)
     merge = blocking(Memory.merge)
     forget = blocking(Memory.forget)
@@ -609,6 +634,11 @@ class BlockingMemory(Twin[Memory]):
     def use(self, *sources: Source) -> None:
         """Look things up in these sources of your own, too (see ``Memory.use``)."""
         self.inner.use(*sources)
+
+
+def stated_of(claim: Claim) -> set[str]:
+    """Return the words of a subject's name, each of which may name it: "sister Ana" is found as Ana."""
+    return {fold(word) for word in claim.name.split()}
 
 
 def _known_kinds(kinds: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from nyima.domain.conversation import Origin, Role, Session, Turn, clean_text
 from nyima.domain.evidence import Answer, Evidence, Notes, Query, Recall
 from nyima.domain.ports import Event
 from nyima.domain.recipe import Recipe
-from nyima.domain.records import ProfileFact
+from nyima.domain.records import Claim
 from nyima.domain.roles import Reply
 from nyima.errors import InputError
 from nyima.language.intent import is_goodbye
@@ -24,9 +24,11 @@ from nyima.mechanisms.pins import pinned
 from nyima.mechanisms.summaries import standing
 from nyima.memory import Memory
 from nyima.prompts.prompt import version
+from nyima.read.embedding import QueryEmbedder
 from nyima.read.prompting import Known
 from nyima.read.prompting import shown as shown_evidence
 from nyima.read.recall import Recaller
+from nyima.read.touching import touching
 from nyima.read.trace import trace_event
 from nyima.write.desk import Desk
 from nyima.write.jobs import settled, turn_id
@@ -64,7 +66,8 @@ async def known_of(memory: Memory) -> Known:
     parts = memory.parts
     texts = await standing(Desk(parts.store, None, parts.clock), parts.scope)
     profile = await memory.profile()
-    kept = [r for r in await pinned(memory) if not isinstance(r, ProfileFact)]
+    shown = {claim.id for claim in profile.claims}
+    kept = [r for r in await pinned(memory) if r.id not in shown]
     lines = (*((r.id, " ".join(r.text.split())) for r in kept), *((t.id, t.body) for t in texts))
     return Known(profile, lines, frozenset(t.id for t in texts))
 
@@ -108,8 +111,7 @@ class Exchange:
         the moment of the first piece that was shown."""
         memory, recall = self.memory, reply.recall
         noted = reply.notes if complete else Notes()
-        quoted = [e.text for e in recall.kept if e.record.provenance.origin is not Origin.USER]
-        noted = settled(self.said, noted, quoted) if noted.complete else noted
+        noted = settled(self.said, noted) if noted.complete else noted
         now = time.perf_counter()
         seconds = {"first": round(max(0.0, first - self.started), 3), "total": round(now - self.started, 3)}
         cited = tuple(e.record.id for e in shown_evidence(recall.kept, self.recipe.evidence.tokens))
@@ -118,7 +120,9 @@ class Exchange:
         if not memory.parts.private and (turn.text or complete):
             trace = trace_event(told, memory.clock.now(), answer, self.said.id, self.known.refs, complete=complete)
             events = (trace, *calls)
-            kept = memory.ingest.answered(memory.scope, self.session, self.said, turn, noted, self.recipe, events)
+            kept = memory.ingest.answered(
+                memory.scope, self.session, self.said, turn, noted, self.recipe, events, recall.claims
+            )
             await asyncio.shield(kept)
         else:
             for call in calls:
@@ -135,15 +139,27 @@ async def _recalled(
     memory: Memory, recipe: Recipe, query: Query, known: Known, visible: set[str], recaller: Recaller | None
 ) -> Recall:
     parts = memory.parts
+    claims = touched(memory, recipe, query)
     if not recalls(recipe, query.text):
-        return Recall(query, planner="rules")
+        return Recall(query, planner="rules", claims=await claims)
     with span(parts, "recall") as spanned:
         recaller = recaller or await memory.recaller(recipe)
-        found = await recaller.recall(memory.scope, query, recipe.evidence)
+        found, shown = await asyncio.gather(recaller.recall(memory.scope, query, recipe.evidence), claims)
         spanned.found(len(found.kept), query.text)
     there = set(known.fitting(recipe).refs)
 
     def new(piece: Evidence) -> bool:
         return piece.record.id not in there and not visible & set(piece.record.provenance.turns[:1])
 
-    return replace(found, found=tuple(filter(new, found.found)), kept=tuple(filter(new, found.kept)))
+    kept = tuple(filter(new, found.kept))
+    return replace(found, found=tuple(filter(new, found.found)), kept=kept, claims=shown)
+
+
+async def touched(memory: Memory, recipe: Recipe, query: Query) -> tuple[Claim, ...]:
+    """Return the current claims that a message may touch; none where the reply's call takes no notes,
+    or the recipe makes no claims."""
+    if not recipe.takes_notes or "claims" not in recipe.writers:
+        return ()
+    parts = memory.parts
+    vectors = QueryEmbedder(parts.queries or parts.embedder)
+    return tuple(await touching(memory.store, memory.scope, vectors, query.text, query.at))

@@ -143,9 +143,10 @@ MECHANISM = Mechanism(
         replace(_EMG, name="graph-from-root", about="ablation: the walk starts at the user", from_root=True),
         Recipe(
             "graph-top",
-            "relations by cosine, top 3, without a walk",
-            ("history", "graph"),
-            sources=(replace(_GRAPH, how="vector"),),
+            "claims by cosine, top 3, without a walk",
+            ("history", "claims"),
+            "reply",
+            (replace(_GRAPH, how="vector"),),
         ),
         Recipe(
             "niah",

@@ -9,7 +9,7 @@ from pathlib import Path
 from nyima.app.environment import SystemClock, build, find_chat_model, find_embedder, load_settings
 from nyima.app.services import Services
 from nyima.app.sources_file import read_sources
-from nyima.domain.ports import ChatModel, Clock, Embedder
+from nyima.domain.ports import ChatModel, Clock, Embedder, Verifier
 from nyima.errors import ConfigError
 from nyima.read.prompting import Shot
 
@@ -23,6 +23,7 @@ def parts_for(
     model: ChatModel | str | None,
     embedder: Embedder | str | None,
     clock: Clock | None,
+    verifier: Verifier | None = None,
 ) -> Services:
     """Settings and objects as parts."""
     settings = load_settings(
@@ -37,7 +38,7 @@ def parts_for(
         chat = find_chat_model(settings)
     vectors = embedder if embedder is not None and not isinstance(embedder, str) else find_embedder(settings)
     services = build(settings, chat=chat, embedder=vectors, clock=clock or SystemClock())
-    return replace(services, sources=read_sources(settings))
+    return replace(services, sources=read_sources(settings), given_verifier=verifier)
 
 
 def read_shots(parts: Services) -> list[Shot]:

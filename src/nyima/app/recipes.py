@@ -27,7 +27,7 @@ _DOCUMENTS = SourceSpec("documents", k=3, after=("profile", "graph"))
 _SOURCES = Recipe(
     "sources",
     "a model plans the sources, judges each piece, replies, and refines its draft (Wang et al. 2024, prompted)",
-    ("history", "profile"),
+    ("history", "claims"),
     "reply",
     (SourceSpec("history", k=3), SourceSpec("profile", k=3), SourceSpec("persona", "persona", 2), _DOCUMENTS),
     planner="model",
@@ -42,8 +42,9 @@ _SOURCES = Recipe(
 _EMG = Recipe(
     "graph",
     "editable memory graph, walked by the learned policy (Wang et al. 2024)",
-    ("history", "graph"),
-    sources=(_GRAPH,),
+    ("history", "claims"),
+    "reply",
+    (_GRAPH,),
     selector="policy",
     evidence=Budget(10, 400),
 )
@@ -54,15 +55,15 @@ MECHANISM = Mechanism(
     recipes=(
         Recipe(
             "default",
-            "history, conditional notes, running memory, profile and graph; words and vectors together",
-            ("history", "conditional", "recursive", "profile", "graph"),
+            "history, conditional notes, running memory and claims; words and vectors together",
+            ("history", "conditional", "recursive", "claims"),
             "reply",
             (
                 SourceSpec("history", k=4),
                 SourceSpec("notes", k=3),
                 SourceSpec("profile", k=3),
                 SourceSpec("summary", k=1),
-                replace(_GRAPH, ruled=False),
+                _GRAPH,
                 SourceSpec("persona", "persona", 2),
                 _DOCUMENTS,
             ),
@@ -80,8 +81,8 @@ MECHANISM = Mechanism(
         Recipe("recursive", "one running memory (Wang et al. 2023)", ("history", "recursive"), system=("summary",)),
         Recipe(
             "profile",
-            "key/value profile alone, merged at session end",
-            ("history", "profile"),
+            "the profile alone: what is claimed of the user",
+            ("history", "claims"),
             "reply",
             system=("profile",),
         ),

@@ -12,7 +12,7 @@ from nyima.app.settings import Settings, read_zone
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Notes
 from nyima.domain.mechanism import Registry, Source, When
-from nyima.domain.ports import ChatModel, Clock, Embedder, Event
+from nyima.domain.ports import ChatModel, Clock, Embedder, Event, Verifier
 from nyima.domain.recipe import Recipe, SourceSpec
 from nyima.domain.roles import Reader, Retriever
 from nyima.domain.storage import AskEvents, Store
@@ -26,6 +26,7 @@ from nyima.read.recall import Recaller
 from nyima.read.refine import Refiner
 from nyima.read.sources import CallableRetriever, DependentRetriever, SourceChoice
 from nyima.write.desk import Desk
+from nyima.write.second_look import Looks, PromptedVerifier
 
 __all__ = ["Services"]
 
@@ -50,6 +51,7 @@ class Services:
     private: bool = False
     queries: Embedder | None = None
     sources: tuple[Source, ...] = ()
+    given_verifier: Verifier | None = None
     shared: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
@@ -97,8 +99,18 @@ class Services:
             self.zone,
             self.settings.subclasses,
             follow_ups,
+            self.verifier,
             self.shared,
         )
+
+    @property
+    def verifier(self) -> Verifier:
+        """Who looks again at what was read, before it is believed: the one that is given, else the chat
+        model that writes; without a model nothing is sure."""
+        if self.given_verifier is not None:
+            return self.given_verifier
+        caller = self.caller(self.writer_chat)
+        return Looks((PromptedVerifier(caller),) if caller is not None else ())
 
     # --- reading ---
 

@@ -13,11 +13,11 @@ from nyima.domain.conversation import Role, Scope, Turn
 from nyima.domain.mechanism import Registry, When, Writer
 from nyima.domain.ports import Clock, Event, Job, RecordFilter, follow_up
 from nyima.domain.recipe import Recipe
-from nyima.domain.records import Entity, Interval, MemoryRecord, Note, ProfileFact, Relation, Summary
+from nyima.domain.records import Claim, Entity, Interval, MemoryRecord, Note, Status, Summary
 from nyima.domain.roles import Written
 from nyima.domain.storage import Store
 from nyima.language.words import fold, sentences
-from nyima.read.labels import base_id, mentions, says_the_same, values_of
+from nyima.read.labels import base_id, mentions
 
 __all__ = ["Cascade", "Forgetting", "Receipt"]
 
@@ -73,29 +73,24 @@ class Cascade:
 
     async def follow(self, scope: Scope, written: Written) -> Written:
         """The same changes with what follows from them: whatever rests on a record that
-        was closed becomes stale, and so does what rests on that; the same claim in another
-        kind of record is closed with it; a running summary that states it is derived
-        again by a job."""
+        was closed becomes stale, and so does what rests on that; a running summary that states it is
+        derived again by a job."""
         ends = {c.id: c for c in written.delta.changes if isinstance(c, Revise | Retire)}
         if not ends:
             return written
         found = await self.store.records(scope, RecordFilter(ids=tuple(ends), retired=True))
-        values = await values_of(self.store, scope, found)
         todo: list[MemoryRecord] = []
         for record in found:
             change = ends[record.id]
-            if isinstance(change, Revise) and (says_the_same(record, change.successor) or change.successor.stale):
+            if not isinstance(record, Claim) or record.status in {Status.ENDED, Status.DENIED}:
                 continue
-            if isinstance(record, ProfileFact | Relation):
-                todo.append(record)
+            if isinstance(change, Revise) and (record.says_the_same(change.successor) or change.successor.stale):
+                continue
+            todo.append(record)
         changes, jobs = list[Change](), list[Job]()
         handled = {*ends, *(c.successor.id for c in ends.values() if isinstance(c, Revise))}
         for record in todo:
-            change = ends[record.id]
-            successor = change.successor if isinstance(change, Revise) else None
-            names = await self._names(scope, written.delta, successor)
-            changes += await self._siblings(scope, record, values.get(record.id, ""), (successor, names), handled)
-            more, owed = await self._stating(scope, record, values.get(record.id, ""), handled)
+            more, owed = await self._stating(scope, record, handled)
             changes, jobs = changes + more, jobs + owed
         while todo:
             for rests in await self._resting(scope, todo.pop()):
@@ -107,66 +102,27 @@ class Cascade:
         return replace(written, delta=delta, jobs=(*written.jobs, *jobs))
 
     async def _resting(self, scope: Scope, record: MemoryRecord) -> list[MemoryRecord]:
-        """The relations that name a record, or what it was before it was told again, as
-        that on which they rest."""
+        """The claims that name a record, or what it was before it was told again, as that on which they
+        depend."""
         names, older = {record.id, base_id(record.id)}, record.supersedes
         while older is not None and older not in names:
             before = await self.store.records(scope, RecordFilter(ids=(older,), retired=True))
-            if not before or not (says_the_same(before[0], record) or base_id(older) in names):
+            if not before or not (_same(before[0], record) or base_id(older) in names):
                 break
             names |= {older, base_id(older)}
             older = before[0].supersedes
-        linked = await self.store.records(scope, RecordFilter(kinds=("relation",), turns=tuple(names)))
-        return [r for r in linked if isinstance(r, Relation) and not r.stale and names & {*r.rests}]
+        linked = await self.store.records(scope, RecordFilter(kinds=("claim",), turns=tuple(names)))
+        return [c for c in linked if isinstance(c, Claim) and not c.stale and names & {*c.depends_on}]
 
     def _stale(self, record: MemoryRecord) -> MemoryRecord:
         now = self.clock.now()
         id = f"{base_id(record.id)}~{now.strftime('%Y%m%d%H%M%S%f')}"
         return replace(record, id=id, recorded=Interval(now), stale=True, supersedes=record.id)
 
-    async def _siblings(
-        self,
-        scope: Scope,
-        record: MemoryRecord,
-        value: str,
-        after: tuple[MemoryRecord | None, Mapping[str, str]],
-        handled: set[str],
-    ) -> list[Change]:
-        """A profile fact and a relation that state one claim change together."""
-        if record.claim is None or not value:
-            return []
-        successor, names = after
-        where = RecordFilter(claims=(record.claim,))
-        others = [r for r in await self.store.records(scope, where) if r.kind != record.kind and r.id not in handled]
-        values = await values_of(self.store, scope, others)
-        now, changes = self.clock.now(), list[Change]()
-        for other in others:
-            if fold(values.get(other.id, "")) != fold(value):
-                continue
-            handled.add(other.id)
-            name = names.get(successor.tail, "") if isinstance(successor, Relation) else ""
-            if isinstance(other, ProfileFact) and successor is not None and name:
-                new = replace(
-                    other, id=f"f-{successor.id[2:]}", value=name, provenance=successor.provenance,
-                    valid=successor.valid, recorded=Interval(now), supersedes=other.id,
-                )  # fmt: skip
-                changes.append(Revise(other.id, new, "its claim has changed"))
-            else:
-                changes.append(Retire(other.id, max(now, other.valid.since), "its claim has changed"))
-        return changes
-
-    async def _names(self, scope: Scope, delta: Delta, successor: MemoryRecord | None) -> dict[str, str]:
-        """The name of what a relation now points to, new or known."""
-        made = [c.record for c in delta.changes if isinstance(c, Add)]
-        if isinstance(successor, Relation):
-            made += await self.store.records(scope, RecordFilter(ids=(successor.tail,)))
-        return {r.id: r.name for r in made if isinstance(r, Entity)}
-
-    async def _stating(
-        self, scope: Scope, record: MemoryRecord, value: str, handled: set[str]
-    ) -> tuple[list[Change], list[Job]]:
+    async def _stating(self, scope: Scope, record: MemoryRecord, handled: set[str]) -> tuple[list[Change], list[Job]]:
         """Texts that stand for now and state a value that has changed: stale until a job has
         derived them again."""
+        value = record.value if isinstance(record, Claim) else ""
         if len(value) < _LEAST_VALUE:
             return [], []
         changes, jobs = list[Change](), list[Job]()
@@ -229,12 +185,11 @@ class Cascade:
         said = fold("\n".join(r.text for r in doomed.records.values()))
         gone, instead = list[Event](), list[Event]()
         for turn in doomed.kept:
-            for kind in ("notes", "facts"):
-                for event in await self.store.events(scope, kind, ref=turn.id):
-                    facts = [f for f in event.body.get("facts", ()) if fold(str(f[1])) not in said]
-                    if event.id not in seen and len(facts) < len(event.body.get("facts", ())):
-                        gone.append(event)
-                        instead.append(replace(event, id=f"{event.id}-cleaned", body={**event.body, "facts": facts}))
+            for event in await self.store.events(scope, "notes", ref=turn.id):
+                claims = [c for c in event.body.get("claims", ()) if fold(str(c[2])) not in said]
+                if event.id not in seen and len(claims) < len(event.body.get("claims", ())):
+                    gone.append(event)
+                    instead.append(replace(event, id=f"{event.id}-cleaned", body={**event.body, "claims": claims}))
         return gone, instead
 
     async def foresee(
@@ -335,7 +290,7 @@ class Cascade:
             doomed.records[record.id] = record
             again = await self._owed_again(scope, doomed, record)
             doomed.again += again
-            if again and isinstance(record, Relation):
+            if again and isinstance(record, Claim):
                 # The job makes it under the id that it had before it was told again.
                 await self._versions(scope, doomed, [record])
         running = [r for r in doomed.records.values() if isinstance(r, Summary) and r.level == "running"]
@@ -351,16 +306,16 @@ class Cascade:
         nothing that stays speaks of it; else it stays under what stays."""
         found: dict[str, MemoryRecord] = {}
         todo = {*doomed.turns, *doomed.records}
-        gone, stays = set(todo), dict[str, Relation]()
+        gone, stays = set(todo), dict[str, Claim]()
         entities: dict[str, Entity] = {r.id: r for r in doomed.records.values() if isinstance(r, Entity)}
         while todo:
             linked = await self.store.records(scope, RecordFilter(turns=tuple(todo), retired=True))
             todo = set()
-            gone |= {r.id for r in linked if not isinstance(r, Entity | Relation)}
+            gone |= {r.id for r in linked if not isinstance(r, Entity | Claim)}
             for record in linked:
                 if isinstance(record, Entity):
                     entities[record.id] = record
-                elif isinstance(record, Relation) and self._only_rests(record, gone):
+                elif isinstance(record, Claim) and self._only_rests(record, gone):
                     stays[record.id] = record
                 elif record.id not in found:
                     found[record.id] = record
@@ -368,14 +323,15 @@ class Cascade:
         gone |= {*found, *doomed.records}
         for resting in stays.values():
             if resting.id not in gone and resting.recorded.until is None:
-                left = tuple(r for r in resting.rests if r not in gone)
-                uncertain = self._stale(replace(resting, rests=left))
+                left = tuple(r for r in resting.depends_on if r not in gone)
+                uncertain = self._stale(replace(resting, depends_on=left))
                 doomed.restored.append(Revise(resting.id, uncertain, "rested on what was erased"))
         touched = {
             id
             for r in (*found.values(), *doomed.records.values())
-            if isinstance(r, Relation)
-            for id in (r.head, r.tail)
+            if isinstance(r, Claim)
+            for id in (r.subject, r.object)
+            if id
         }
         for record in (
             await self.store.records(scope, RecordFilter(ids=tuple(touched), retired=True)) if touched else []
@@ -393,13 +349,13 @@ class Cascade:
                 doomed.restored += [Erase(id), Add(again)]
         return list(found.values())
 
-    def _only_rests(self, relation: Relation, gone: set[str]) -> bool:
-        """Whether a relation that the user made by hand only rests on what goes, and no turn
+    def _only_rests(self, claim: Claim, gone: set[str]) -> bool:
+        """Whether a claim that the user made by hand only rests on what goes, and no turn
         would give it again: it stays, uncertain."""
-        made = relation.provenance
+        made = claim.provenance
         if made.writer != "user" or (made.turns and not made.records):
             return False
-        return not gone & {*made.turns, *made.records, relation.head, relation.tail}
+        return not gone & {*made.turns, *made.records, claim.subject, claim.object}
 
     async def _versions(self, scope: Scope, doomed: _Doomed, of: Sequence[MemoryRecord]) -> None:
         """The earlier versions of what the user's own hand revised, or what was told again."""
@@ -409,7 +365,7 @@ class Cascade:
             if not record.supersedes:
                 continue
             for older in await self.store.records(scope, RecordFilter(ids=(record.supersedes,), retired=True)):
-                again = record.provenance.writer == "user" or says_the_same(older, record)
+                again = record.provenance.writer == "user" or _same(older, record)
                 if again and older.id not in doomed.records:
                     doomed.records[older.id] = older
                     todo.append(older)
@@ -463,3 +419,7 @@ class Cascade:
                 stale=False,
             )
             doomed.restored.append(Add(restored))
+
+
+def _same(one: MemoryRecord, other: MemoryRecord) -> bool:
+    return isinstance(one, Claim) and one.says_the_same(other)

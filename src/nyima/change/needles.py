@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from nyima.domain.conversation import Role, Scope, Turn
 from nyima.domain.ports import Event, RecordFilter
-from nyima.domain.records import Entity, MemoryRecord, ProfileFact
+from nyima.domain.records import Claim, Entity, MemoryRecord
 from nyima.domain.storage import Store
 from nyima.language.words import content_words, fold, sentences, words
 
@@ -31,7 +31,7 @@ async def needles_of(
     for text in (*(t.text for t in turns.values()), *(r.text for r in records.values())):
         for sentence in sentences(text)[:50]:
             pieces |= {sentence[i : i + _NEEDLE] for i in range(0, len(sentence) - 11, _NEEDLE)}
-    values = (r.value for r in records.values() if isinstance(r, ProfileFact))
+    values = (r.value for r in records.values() if isinstance(r, Claim))
     pieces |= {value for value in values if len(value) >= _LEAST_VALUE}
     if not pieces:
         return []
@@ -79,16 +79,16 @@ async def quoted_in(
     trace, such as of a query that found nothing; for the notes of a turn that stays, which a
     model has copied the piece into, the same notes without it."""
     found, instead, sought = list[Event](), list[Event](), Needles(needles)
-    for kind in ("recall", "feedback", "notes", "facts"):
+    for kind in ("recall", "feedback", "notes"):
         for number, event in enumerate(await store.events(scope, kind)):
             if number % 50 == 0:
                 await asyncio.sleep(0)  # others have their turn
             if not sought.within(event.body):
                 continue
             found.append(event)
-            if kind in {"notes", "facts"} and event.body.get("turn") not in gone:
-                pairs = cast("list[Any]", event.body.get("facts") or [])
-                body = {**event.body, "facts": [p for p in pairs if not sought.within(p)]}
+            if kind == "notes" and event.body.get("turn") not in gone:
+                noted = cast("list[Any]", event.body.get("claims") or [])
+                body = {**event.body, "claims": [c for c in noted if not sought.within(c)]}
                 if not sought.within(body):
                     instead.append(replace(event, id=f"{kind}-{uuid.uuid4().hex[:16]}", body=body))
     return found, instead
@@ -110,7 +110,7 @@ async def telling(store: Store, scope: Scope, gone: Mapping[str, Turn], records:
     turns, held = await store.turns(scope), list(records)
     stays = " ".join(_spaced(t.text) for t in turns if t.role is Role.USER and t.id not in gone)
     named = {r.name for r in held if isinstance(r, Entity) and _proper(r.name)}
-    values = {r.value for r in held if isinstance(r, ProfileFact)}
+    values = {r.value for r in held if isinstance(r, Claim)}
     sought = {
         v: s for v in named | values if len(v) >= _LEAST_TOLD and content_words(v) and (s := _spaced(v)) not in stays
     }

@@ -16,22 +16,9 @@ from typing import Any
 from nyima.domain.changes import Add, Change, ChangeRow, Erase, Retire, Revise
 from nyima.domain.conversation import Scope
 from nyima.domain.ports import Event, RecordFilter
-from nyima.domain.records import (
-    Claim,
-    Entity,
-    Episode,
-    Interval,
-    MemoryRecord,
-    Note,
-    Passage,
-    ProfileFact,
-    Relation,
-    Summary,
-)
+from nyima.domain.records import ME, Claim, Entity, Episode, Interval, MemoryRecord, Note, Passage, Summary
 from nyima.domain.storage import Store
 from nyima.errors import NotFound
-from nyima.language.facts import additive
-from nyima.language.relations import single
 
 __all__ = ["UNDONE", "LoggedChange", "log_of", "logged", "noted_again", "taken_back", "withdrawn"]
 
@@ -46,7 +33,7 @@ _UNLOGGED = ("history",)
 _WORDS = {
     "user": "corrected", "forget": "erased for good", "undo": "taken back", "redo": "done again", "documents": "documents",
     "import": "brought in", "recursive": "running memory", "mend": "running memory", "summary": "session summary",
-    "profile": "noted", "conditional": "noted", "graph": "noted",
+    "conditional": "noted", "claims": "noted",
 }  # fmt: skip
 
 
@@ -132,40 +119,27 @@ async def _records_of(store: Store, scope: Scope, rows: Iterable[ChangeRow]) -> 
 
 
 async def _standing(store: Store, scope: Scope, records: Mapping[str, MemoryRecord]) -> _Standing:
-    """Return how some records stand now, with what holds of their claims."""
-    claims = {r.claim for r in records.values() if r.claim is not None}
-    held = await store.records(scope, RecordFilter(claims=tuple(claims))) if claims else []
+    """Return how some records stand now."""
     rows = await store.changes(scope, ids=tuple(records)) if records else []
     closed_by = {row.id: row.by for row in rows if row.verb in {"revise", "retire"}}
     now = {_base(id): r for id, r in records.items() if r.recorded.until is None}
     last = {_base(r.id): r for r in sorted(records.values(), key=lambda r: (r.recorded.since, "~" in r.id))}
-    return _Standing(records, now, last, closed_by, [r for r in held if r.claim is not None and _one_value(r)])
+    return _Standing(records, now, last, closed_by)
 
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
     """Some records in all versions; by the id that they first had those that are open and the last
-    version of each; who closed which; and what holds of claims that have one value at a time."""
+    version of each; and who closed which."""
 
     records: Mapping[str, MemoryRecord]
     open: Mapping[str, MemoryRecord]
     last: Mapping[str, MemoryRecord]
     closed_by: Mapping[str, str]
-    held: Sequence[MemoryRecord]
-
-    @property
-    def taken(self) -> set[Claim]:
-        """The claims of which a value holds."""
-        return {r.claim for r in self.held if r.claim is not None}
-
-    def without(self, rows: Iterable[ChangeRow]) -> _Standing:
-        """Return how things stand once the values that these rows brought are gone."""
-        made = {_base(row.successor or row.id) for row in rows if row.verb in {"add", "revise"}}
-        return replace(self, held=[r for r in self.held if _base(r.id) not in made])
 
     def reverses(self, row: ChangeRow) -> bool:
-        """Whether a row can be taken back: what it made is still open, or what it ended is not,
-        and nothing newer stands in its place. Entities stay: other memories may name them."""
+        """Whether a row can be taken back: what it made is still open, or what it ended is not.
+        Entities stay: other memories may name them."""
         old = self.records.get(row.id)
         if old is None or isinstance(old, Entity):
             return False
@@ -177,14 +151,7 @@ class _Standing:
         last = self.last[base].id
         # A later version that an undo has closed shows that this row was taken back already.
         still = last == row.id or self.closed_by.get(last) == "redo"
-        return row.verb == "retire" and base not in self.open and still and old.claim not in self.taken
-
-
-def _one_value(record: MemoryRecord) -> bool:
-    """Whether a fact or relation has one value at a time."""
-    if isinstance(record, ProfileFact):
-        return not additive(record.key)
-    return isinstance(record, Relation) and single(record.label)
+        return row.verb == "retire" and base not in self.open and still
 
 
 def _with_turns(rows: Iterable[ChangeRow], records: Mapping[str, MemoryRecord]) -> Iterable[tuple[ChangeRow, str]]:
@@ -203,7 +170,7 @@ def _with_turns(rows: Iterable[ChangeRow], records: Mapping[str, MemoryRecord]) 
 
 def _noted_of(row: ChangeRow, records: Mapping[str, MemoryRecord]) -> str:
     """The turn that gave the version that a row adds: a note is of its first turn, the others
-    are what stood around it; a fact or relation that is told again is of the last."""
+    are what stood around it; a claim that is told again is of the last."""
     made = records.get(row.successor or row.id)
     if row.verb not in {"add", "revise"} or row.by in {_BY_HAND, *_BACK, *_FINAL} or made is None:
         return ""
@@ -215,7 +182,6 @@ def _noted_of(row: ChangeRow, records: Mapping[str, MemoryRecord]) -> str:
 
 def _line(rows: Sequence[ChangeRow], turn: str, standing: _Standing) -> LoggedChange:
     records = standing.records
-    standing = standing.without(rows)
     undoable = rows[0].by not in _FINAL and any(map(standing.reverses, rows))
     shown = [row for row in rows if not isinstance(records.get(row.successor or row.id), Entity | Episode)] or [*rows]
     before = [records[r.id] for r in shown if r.verb in {"revise", "retire"} and r.id in records]
@@ -223,9 +189,10 @@ def _line(rows: Sequence[ChangeRow], turn: str, standing: _Standing) -> LoggedCh
     made = [r for r in (*before, *after) if not isinstance(r, Entity)]
     by = rows[0].by
     what = _WORDS.get(by, "noted" if turn else by or "changed")
-    facts = [r for r in made if isinstance(r, ProfileFact)]
-    if len(made) > 0 and len(facts) == len(made) and len({f.key for f in facts}) == 1:
-        what = f"{what}, {facts[0].key.replace('_', ' ')}" if by in _BACK else facts[0].key.replace("_", " ")
+    slots = {r.slot for r in made}
+    if len(slots) == 1 and isinstance(made[0], Claim):
+        about = made[0].attribute if made[0].subject == ME else f"{made[0].name} {made[0].attribute}"
+        what = f"{what}, {about}" if by in _BACK else about
     documents = list(dict.fromkeys(r.document for r in made if isinstance(r, Passage)))
     if documents:
         verb = "added" if after and not before else "removed" if before and not after else "replaced"
@@ -236,13 +203,15 @@ def _line(rows: Sequence[ChangeRow], turn: str, standing: _Standing) -> LoggedCh
     if by == "forget":
         what = f"erased for good: {sum(r.verb == 'erase' for r in rows)} pieces"
     return LoggedChange(
-        str(rows[0].revision), rows[-1].at, by, what, _said(before), _said(after), undoable,
+        str(rows[0].revision), rows[-1].at, by, what, _said(before, values=len(slots) == 1),
+        _said(after, values=len(slots) == 1), undoable,
         turn, bool(made) and all(isinstance(r, Summary) for r in made), tuple(rows),
     )  # fmt: skip
 
 
-def _said(records: Sequence[MemoryRecord]) -> str:
-    texts = dict.fromkeys(" ".join((r.value if isinstance(r, ProfileFact) else r.text).split()) for r in records)
+def _said(records: Sequence[MemoryRecord], *, values: bool) -> str:
+    """The texts of records, of claims of one slot the values alone."""
+    texts = dict.fromkeys(" ".join((r.value if values and isinstance(r, Claim) else r.text).split()) for r in records)
     return "; ".join(texts)
 
 
@@ -257,7 +226,7 @@ async def taken_back(store: Store, scope: Scope, change: LoggedChange, now: date
     as it was.
     """
     records = await _records_of(store, scope, change.rows)
-    standing = (await _standing(store, scope, records)).without(change.rows)
+    standing = await _standing(store, scope, records)
     open_now = dict(standing.open)
     reason = f"undo of {change.id}"
     found: list[Change] = []
@@ -289,8 +258,10 @@ async def withdrawn(
     holds the notes for ``noted_again`` and the id of the ``change`` that is undone. Raises NotFound for a turn that is not there."""
     if not await store.turns(scope, ids=(turn,)):
         raise NotFound(f"there is no turn {turn!r}: what was said is needed to undo what was noted of it")
-    found = [e for kind in ("notes", "facts") for e in await store.events(scope, kind, ref=turn) if e.body.get("facts")]
-    empty = [replace(e, id=f"{e.id}-undone", body={**e.body, "facts": [], "remember": False}) for e in found]
+    found = [e for e in await store.events(scope, "notes", ref=turn) if e.body.get("claims") or e.body.get("outdated")]
+    empty = [
+        replace(e, id=f"{e.id}-undone", body={**e.body, "claims": [], "outdated": [], "remember": False}) for e in found
+    ]
     held: list[dict[str, Any]] = [{"id": e.id, "kind": e.kind, "body": dict(e.body)} for e in found]
     mark = Event(f"undone-{turn}", UNDONE, now, (turn,), {"turn": turn, "notes": held, "change": change})
     return [Erase(e.id, "event") for e in found], [*empty, mark]

@@ -141,7 +141,13 @@ def _turn_json(user: str, answer: Answer) -> dict[str, Any]:
     return {
         "user": user,
         "reply": answer.text,
-        "notes": {"remember": answer.notes.remember, "facts": dict(answer.notes.facts)},
+        "notes": {
+            "remember": answer.notes.remember,
+            "claims": [
+                {"who": c.who, "what": c.what, "value": c.value, "status": c.status} for c in answer.notes.claims
+            ],
+            "outdated": list(answer.notes.outdated),
+        },
         "recall": {
             "plan": plan_to_list(answer.recall),
             "kept": [evidence_to_dict(e) for e in answer.recall.kept],
@@ -163,7 +169,7 @@ def _count(n: int, one: str) -> str:
 
 
 def _remembered(counts: Mapping[str, int]) -> str:
-    names = {"note": "note", "fact": "profile fact", "summary": "summary"}
+    names = {"note": "note", "claim": "claim", "summary": "summary"}
     return ", ".join(_count(counts[kind], name) for kind, name in names.items() if counts.get(kind)) or "nothing new"
 
 
@@ -365,7 +371,8 @@ async def _interactive(talk: _Talk) -> None:
                 print("       stopped; Ctrl-C again ends the chat", file=sys.stderr)
             elif talk.common.debug:
                 print(
-                    f"       extracted: remember {answer.notes.remember}, facts {dict(answer.notes.facts)}",
+                    f"       extracted: remember {answer.notes.remember}, claims "
+                    f"{[(c.who, c.what, c.value, c.status) for c in answer.notes.claims]}",
                     file=sys.stderr,
                 )
         except ModelError as error:

@@ -9,6 +9,7 @@ import typer
 
 from nyima.cli.common import Common, command, parse_date
 from nyima.domain.conversation import iso
+from nyima.read.trace import claim_to_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,7 +30,7 @@ async def show(
     html: Annotated[Path | None, typer.Option("--html", help="Write a page to zoom and click.")] = None,
 ) -> None:
     """Show what is known around a person or a thing, as a tree or in a file."""
-    from nyima.mechanisms.graph.draw import as_dot, as_html, as_svg, as_tree, relation_to_json
+    from nyima.mechanisms.graph.draw import as_dot, as_html, as_svg, as_tree
     from nyima.mechanisms.graph.look import entity_named, neighbourhood
 
     memory = await common.memory(embedder="none")
@@ -43,11 +44,10 @@ async def show(
     for path, drawn in files:
         if path is not None:
             path.write_text(drawn, "utf-8")
-    names = {id: e.name for id, e in found.entities.items()}
     data = {
         "root": root.name,
         "entities": [{"id": id, "name": e.name, "aliases": list(e.aliases)} for id, e in found.entities.items()],
-        "relations": [relation_to_json(r, names) for r in found.relations],
+        "claims": [claim_to_json(c) for c in found.claims],
     }
 
     def text(out: Console) -> None:
@@ -65,20 +65,20 @@ async def _details(memory: Memory, found: Neighbourhood) -> dict[str, list[str]]
     """What a click shows: the note, who said it when, and the earlier values."""
     lines: dict[str, list[str]] = {}
     names = {id: e.name for id, e in found.entities.items()}
-    for relation in found.relations:
-        explained = await memory.explain(relation.id)
+    for claim in found.claims:
+        explained = await memory.explain(claim.id)
         said = [f"{t.at:%-d %b %Y}  {t.name}: {t.text}" for t in explained.turns]
         before = [f"before: {r.text}" for r in explained.history]
-        lines[relation.id] = [relation.text, *said, *before, relation.id]
+        lines[claim.id] = [claim.text, *said, *before, claim.id]
     for id, name in names.items():
-        lines[id] = [name, *(r.text for r in found.relations if id in {r.head, r.tail}), id]
+        lines[id] = [name, *(r.text for r in found.claims if id in {r.subject, r.object}), id]
     return lines
 
 
 async def history(
     common: Common, query: Annotated[str, typer.Argument(help="What about, such as 'EK349 departs'.")]
 ) -> None:
-    """Show every value of a claim: when it held, who said it, and when it was learned."""
+    """Show every value of an attribute: when it held, who said it, and when it was learned."""
     from nyima.mechanisms.graph.look import history_of
 
     memory = await common.memory(embedder="none")
@@ -89,12 +89,11 @@ async def history(
     rows = [_value(v) for v in values]
 
     def text(out: Console) -> None:
-        first = values[0]
-        out.print(f"{first.head}  {first.relation.label.replace('_', ' ')}", markup=False)
+        out.print(f"{values[0].claim.name}  {values[0].claim.attribute}", markup=False)
         for value, row in zip(values, rows, strict=True):
             until = str(row["valid_to"] or "")[:16] or "now"
-            mark = "not known any more" if value.relation.stale else ""
-            out.print(f"  {str(row['valid_from'])[:16]} to {until:16}  {value.tail}  {mark}", markup=False)
+            since = str(row["valid_from"])[:16]
+            out.print(f"  {since} to {until:16}  {value.claim.value}  {row['label']}", markup=False)
             for turn in value.turns:
                 out.print(f"      {turn.at:%-d %b %Y %H:%M}  {turn.name}: {turn.text}", markup=False)
             out.print(
@@ -102,35 +101,32 @@ async def history(
                 + (f", retired {str(row['retired'])[:16]}" if row["retired"] else "")
             )
 
-    common.show({"claim": [values[0].head, values[0].relation.label], "values": rows}, text)
+    common.show({"slot": [values[0].claim.name, values[0].claim.attribute], "values": rows}, text)
 
 
 def _value(value: Value) -> dict[str, Any]:
-    relation = value.relation
-    return {
-        "id": relation.id, "value": value.tail, "note": relation.note, "valid_from": iso(relation.valid.since),
-        "valid_to": iso(relation.valid.until), "recorded": iso(relation.recorded.since),
-        "retired": iso(relation.recorded.until), "stale": relation.stale,
-        "said": [{"turn": t.id, "by": t.name, "at": iso(t.at), "text": t.text} for t in value.turns],
-    }  # fmt: skip
+    said = [{"turn": t.id, "by": t.name, "at": iso(t.at), "text": t.text} for t in value.turns]
+    return claim_to_json(value.claim) | {"said": said}
 
 
-async def relate(
+async def state(
     common: Common,
-    head: Annotated[str, typer.Argument(help="Who or what: user, user's dog, Ana.")],
-    label: Annotated[str, typer.Argument(help="The relation, such as lives_in.")],
-    tail: Annotated[str, typer.Argument(help="The value.")],
-    note: Annotated[str, typer.Option("--note", help="The sentence that it stands for.")] = "",
+    subject: Annotated[str, typer.Argument(help="Who or what: user, dog, Ana.")],
+    attribute: Annotated[str, typer.Argument(help="What is said of it, such as 'lives in'.")],
+    value: Annotated[str, typer.Argument(help="The value.")],
+    replaces: Annotated[list[str] | None, typer.Option("--replaces", help="The id of a claim that ends.")] = None,
     until: Annotated[str | None, typer.Option("--until", help="The last day on which it holds.")] = None,
-    rests_on: Annotated[list[str] | None, typer.Option("--rests-on", help="The id of what it rests on.")] = None,
+    depends_on: Annotated[list[str] | None, typer.Option("--depends-on", help="The id of what it depends on.")] = None,
 ) -> None:
-    """State a relation by hand; where one value holds at a time, the old one is closed."""
-    from nyima.mechanisms.by_hand import Link
+    """State a claim by hand, beside what holds already or in the place of it."""
+    from nyima.mechanisms.by_hand import Statement
 
     memory = await common.memory(embedder="none")
     try:
-        rests = tuple([(await memory.record(id)).id for id in rests_on or ()])
-        made = await memory.relate(Link(head, label, tail, note, until=parse_date(until, memory.zone), rests=rests))
+        depends = tuple([(await memory.record(id)).id for id in depends_on or ()])
+        ends = [(await memory.record(id)).id for id in replaces or ()]
+        said = Statement(subject, attribute, value, until=parse_date(until, memory.zone), depends_on=depends)
+        made = await memory.state(said, replaces=ends)
     finally:
         await memory.close()
     common.show({"id": made.id, "text": made.text}, lambda out: out.print(f"{made.id}: {made.text}", markup=False))
@@ -153,7 +149,7 @@ async def merge(
     common.show({"id": made.id, "text": made.text}, lambda out: out.print(made.text, markup=False))
 
 
-async def retire(common: Common, id: Annotated[str, typer.Argument(help="A relation, a fact or a note.")]) -> None:
+async def retire(common: Common, id: Annotated[str, typer.Argument(help="A claim or a note.")]) -> None:
     """End the belief in a record; it stays in history, and what rests on it becomes uncertain."""
     memory = await common.memory(embedder="none")
     try:
@@ -169,7 +165,7 @@ def add_to(app: typer.Typer) -> None:
     group = typer.Typer(help="Look at the memory graph, and change it by hand.", no_args_is_help=True)
     command(group, "show", "nyima graph show boss --html boss.html")(show)
     command(group, "history", 'nyima graph history "EK349 departs"')(history)
-    command(group, "relate", 'nyima graph relate user drives "Skoda Octavia"')(relate)
+    command(group, "state", 'nyima graph state user drives "Skoda Octavia"')(state)
     command(group, "merge", 'nyima graph merge Bob "user\'s boss"')(merge)
-    command(group, "retire", "nyima graph retire r-1a2b3c")(retire)
+    command(group, "retire", "nyima graph retire c-1a2b3c")(retire)
     app.add_typer(group, name="graph")

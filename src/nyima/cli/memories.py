@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from nyima.change.as_json import change_to_dict, receipt_to_dict
 from nyima.cli.common import Common, command, console, parse_date
 from nyima.cli.why import show_evidence
 from nyima.domain.conversation import iso
-from nyima.read.trace import evidence_to_dict, plan_to_list, record_to_json
+from nyima.domain.records import Claim, Status
+from nyima.read.trace import claim_to_json, evidence_to_dict, plan_to_list, record_to_json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from nyima.change.cascade import Forgetting, Receipt
     from nyima.change.undo import LoggedChange
+    from nyima.memory import Memory
 
 __all__ = ["add_to", "show_forgetting", "show_receipt"]
 
 _MOST_SHOWN = 20
 
-_Kind = Annotated[list[str] | None, typer.Option("--kind", help="episode, note, summary or fact; may be repeated.")]
+_Kind = Annotated[list[str] | None, typer.Option("--kind", help="episode, note, summary or claim; may be repeated.")]
 _AsOf = Annotated[str | None, typer.Option("--as-of", help="What was true on that day.")]
 
 
@@ -109,31 +113,109 @@ async def recall(
 
 
 async def profile(common: Common) -> None:
-    """Show what is known of you as keys and values."""
+    """Show what is known of you, and how many messages are not read yet."""
     memory = await common.memory(embedder="none")
     try:
         known = await memory.profile()
+        unread = await memory.unread()
+        before = await _before(memory, known.claims)
+        waiting = sum(c.status is Status.PENDING for c in await memory.claims())
     finally:
         await memory.close()
-    facts: list[dict[str, Any]] = [
-        {
-            "id": f.id,
-            "key": f.key,
-            "value": f.value,
-            "turns": list(f.provenance.turns),
-            "valid_from": iso(f.valid.since),
-        }
-        for f in known.facts
-    ]
 
     def text(out: Console) -> None:
-        if not facts:
+        if not known.claims:
             out.print("nothing is known yet")
-        for fact in facts:
-            out.print(f"{fact['key'].replace('_', ' '):20} {fact['value']}  ", markup=False, end="")
-            out.print(f"[dim]{fact['id']}[/]")
+        for claim in known.claims:
+            since = f"since {claim.valid.since.astimezone():%-d %b %Y}"
+            earlier = f"; before: {before[claim.id]}" if claim.id in before else ""
+            out.print(f"{claim.attribute:20} {claim.value}  ", markup=False, end="")
+            out.print(f"[dim]{since}{escape(earlier)}  {claim.id}[/]")
+        _tell_unread(out, unread)
+        if waiting:
+            out.print(f"{waiting} wait for your word: `nyima claims`, then `nyima confirm`")
 
-    common.show({"profile": known.as_dict(), "facts": facts}, text)
+    claims = [claim_to_json(c) for c in known.claims]
+    common.show({"profile": known.as_dict(), "claims": claims, "unread": unread}, text)
+
+
+async def _before(memory: Memory, claims: Sequence[Claim]) -> dict[str, str]:
+    """What stood before each claim, in the same slot."""
+    found: dict[str, str] = {}
+    for claim in claims:
+        history = (await memory.explain(claim.id)).history if claim.supersedes else ()
+        older = next((r.value for r in history if isinstance(r, Claim) and r.value != claim.value), "")
+        if older:
+            found[claim.id] = older
+    return found
+
+
+def _tell_unread(out: Console, unread: int) -> None:
+    if unread:
+        out.print(
+            f"{unread} {'message is' if unread == 1 else 'messages are'} not read yet: `nyima work` reads them with a model"
+        )
+
+
+async def claims(
+    common: Common,
+    about: Annotated[str | None, typer.Option("--about", help="A subject: user, dog, Ana.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Also what was closed.")] = False,
+    as_of: _AsOf = None,
+) -> None:
+    """List what is believed, with its words, its state, and how many messages are not read yet."""
+    memory = await common.memory(embedder="none")
+    try:
+        found = await memory.claims(about, as_of=parse_date(as_of, memory.zone), every=every)
+        unread = await memory.unread()
+        turns = {t.id: t for t in await memory.turns()}
+    finally:
+        await memory.close()
+    after = {c.supersedes: c.id for c in found if c.supersedes}
+    rows: list[dict[str, Any]] = []
+    for claim in found:
+        row = claim_to_json(claim, after.get(claim.id))
+        quote = claim.quote
+        said = turns.get(quote.turn) if quote is not None else None
+        row["quote"] = said.text[quote.start : quote.end] if quote is not None and said is not None else ""
+        rows.append(row)
+
+    def text(out: Console) -> None:
+        for row in rows:
+            label = f" ({row['label']})" if row["label"] else ""
+            out.print(
+                f"{row['valid_from'][:10]}  {row['subject']} {row['attribute']}: {row['value']}{label}  ",
+                markup=False,
+                end="",
+            )
+            out.print(f"[dim]{row['id']}[/]")
+        if not rows:
+            out.print("nothing is claimed yet")
+        _tell_unread(out, unread)
+
+    common.show({"claims": rows, "unread": unread}, text)
+
+
+async def confirm(
+    common: Common,
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Claims; without one, all that wait.")
+    ] = None,
+) -> None:
+    """Confirm claims that wait for your word, were planned, or are uncertain."""
+    memory = await common.memory(embedder="none")
+    try:
+        done = await memory.confirm(*(ids or ()))
+    finally:
+        await memory.close()
+
+    def text(out: Console) -> None:
+        for claim in done:
+            out.print(f"{claim.id}: {claim.text}", markup=False)
+        if not done:
+            out.print("nothing waits for a confirmation")
+
+    common.show({"claims": [claim_to_json(c) for c in done]}, text)
 
 
 async def memories(
@@ -163,10 +245,10 @@ async def memories(
 
 async def revise(
     common: Common,
-    id: Annotated[str, typer.Argument(help="A fact, a note or a summary.")],
+    id: Annotated[str, typer.Argument(help="A claim, a note or a summary.")],
     text: Annotated[str, typer.Argument(help="The new value or text.")],
 ) -> None:
-    """Correct a fact, a note or a summary; the old one stays in history."""
+    """Correct a claim, a note or a summary; the old one stays in history."""
     memory = await common.memory(embedder="none")
     try:
         new = await memory.revise(id, text)
@@ -309,8 +391,10 @@ def add_to(app: typer.Typer) -> None:
     command(app, "remember", 'nyima remember "My flight is on 3 May at 9:40"')(remember)
     command(app, "recall", 'nyima recall "when is my flight" --k 5')(recall)
     command(app, "profile", "nyima profile --json")(profile)
+    command(app, "claims", "nyima claims --about dog --all")(claims)
+    command(app, "confirm", "nyima confirm c-1a2b3c")(confirm)
     command(app, "memories", "nyima memories --kind note --as-of 2026-05-01")(memories)
-    command(app, "revise", 'nyima revise f-1a2b3c "Porto"')(revise)
+    command(app, "revise", 'nyima revise c-1a2b3c "Porto"')(revise)
     command(app, "forget", 'nyima forget --query "my old job"')(forget)
     command(app, "log", "nyima log --limit 5")(log)
     command(app, "undo", "nyima undo 31")(undo)

@@ -138,7 +138,7 @@ async def export(
 
 async def _markdown(memory: Memory) -> list[str]:
     lines = [f"# What Nyima remembers of {memory.scope.user}", "", "## Profile", ""]
-    lines += [f"- {f.key.replace('_', ' ')}: {f.value}" for f in (await memory.profile()).facts]
+    lines += [f"- {c.attribute}: {c.value}" for c in (await memory.profile()).claims]
     for kind, title in (("note", "Notes"), ("summary", "Summaries")):
         lines += ["", f"## {title}", ""]
         lines += [f"- {r.valid.since:%Y-%m-%d}: {r.text}" for r in await memory.records(kinds=(kind,))]

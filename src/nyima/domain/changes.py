@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from nyima.domain.records import Entity, MemoryRecord, Passage, ProfileFact, Relation, Summary
+from nyima.domain.records import Claim, Entity, MemoryRecord, Passage, Summary
 
 __all__ = ["Add", "Change", "ChangeRow", "Delta", "Erase", "Retire", "Revise", "about", "merge", "touched"]
 
@@ -112,25 +112,21 @@ def touched(delta: Delta) -> frozenset[str]:
         if isinstance(change, Add | Revise):
             record = change.record if isinstance(change, Add) else change.successor
             found |= about(record)
-            if isinstance(record, Relation):  # it stands on these: each may have gone meanwhile
-                found |= {id.partition("~")[0] for id in (record.head, record.tail, *record.rests)}
+            if isinstance(record, Claim):  # it stands on these: each may have gone meanwhile
+                found |= {id.partition("~")[0] for id in (record.subject, record.object, *record.depends_on) if id}
     return frozenset(found)
 
 
 def about(record: MemoryRecord) -> frozenset[str]:
     """Return what one record is about (see ``touched``)."""
     found = {record.id.partition("~")[0]}
-    if record.claim is not None:
-        found.add(f"claim {record.claim.subject}\x1f{record.claim.relation}")
     match record:
         case Summary(level=level):
             found.add(f"summary {level}")
         case Entity(name=name):
             found.add(f"entity {name.casefold()}")
-        case Relation(head=head, label=label):
-            found.add(f"claim {head}\x1f{label}")
-        case ProfileFact(key=key):
-            found.add(f"fact {key}")
+        case Claim(slot=slot):
+            found.add(f"claim {slot.subject}\x1f{slot.attribute}")
         case Passage(document=document, place=place):
             found.add(f"passage {document}\x1f{place}")
     return frozenset(found)

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
-from nyima.domain.records import Interval, MemoryRecord
+from nyima.domain.records import Claim, Interval, MemoryRecord
 
 __all__ = [
     "Answer",
     "Budget",
     "Evidence",
+    "Noted",
     "Notes",
     "Plan",
     "Query",
@@ -55,7 +56,8 @@ class Query:
 class Evidence:
     """A text from a source, with scores in 0..1 (higher is better). ``ended`` are values in
     it that no longer hold, since ``superseded``; ``stale`` says since when it rests on
-    something that has changed."""
+    something that has changed. ``label`` is ``earlier`` where a newer piece, which stands before it, says
+    something else of the same thing."""
 
     text: str
     source: str
@@ -66,6 +68,7 @@ class Evidence:
     superseded: datetime | None = None
     ended: tuple[str, ...] = ()
     stale: datetime | None = None
+    label: str = ""
 
     @property
     def record_id(self) -> str:
@@ -138,7 +141,8 @@ class Recall:
     """The result of a recall and its trace. ``ms`` has ``plan``, ``embed``, ``search`` and
     ``total``. An empty ``plan`` is NULL: nothing was retrieved; ``planner`` says who
     decided, ``skipped`` which sources were not asked. ``shown`` are the record ids of what
-    stood in the reply's prompt, in the order of the numbers that a reply may cite."""
+    stood in the reply's prompt, in the order of the numbers that a reply may cite. ``claims`` are the
+    current claims that the message may touch, in the order of their numbers in the prompt."""
 
     query: Query
     plan: Plan = ()
@@ -154,6 +158,7 @@ class Recall:
     skipped: tuple[str, ...] = ()
     reviews: tuple[Review, ...] = ()
     shown: tuple[str, ...] = ()
+    claims: tuple[Claim, ...] = ()
 
     @property
     def dropped(self) -> tuple[Evidence, ...]:
@@ -181,12 +186,25 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Noted:
+    """A claim as a model noted it: of whom or what (``user`` is the user), which attribute, the value
+    as said, and a status (see ``nyima.domain.records.Status``)."""
+
+    who: str
+    what: str
+    value: str
+    status: str = "holds"
+
+
+@dataclass(frozen=True, slots=True)
 class Notes:
-    """What the reply's own call noted about the user's turn. ``complete`` is False
-    when the notes were missing or cut off; a job then makes them."""
+    """What the reply's own call noted about the user's turn: whether to keep it, the claims that it
+    states, and the numbers of the shown claims that it makes untrue. ``complete`` is False when the
+    notes were missing or cut off; a job then makes them."""
 
     remember: bool = False
-    facts: tuple[tuple[str, str], ...] = ()
+    claims: tuple[Noted, ...] = ()
+    outdated: tuple[int, ...] = ()
     complete: bool = False
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypeAlias
 
+from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Usage
-from nyima.domain.records import Claim
+from nyima.domain.records import Claim, Slot
 
 __all__ = [
     "LAPSED",
@@ -22,12 +23,14 @@ __all__ = [
     "Hit",
     "Job",
     "Lines",
+    "Looked",
     "Message",
     "PairScorer",
     "Probe",
     "RecordFilter",
     "SourceModel",
     "Vector",
+    "Verifier",
     "follow_up",
 ]
 
@@ -52,7 +55,7 @@ class RecordFilter:
 
     ``at`` is the moment that "now" means; a record is left out when its validity has
     ended by then. ``as_of`` asks what was believed at that moment. ``turns`` are parents
-    of a record (turns, records, entities), ``claims`` the claims that it may state, ``bases``
+    of a record (turns, records, entities), ``slots`` what claims give a value of, ``bases``
     the ids that it first had (its versions are ``id~…``), ``prefix`` how its id begins.
     """
 
@@ -65,7 +68,7 @@ class RecordFilter:
     as_of: datetime | None = None
     retired: bool = False
     limit: int | None = None
-    claims: tuple[Claim, ...] = ()
+    slots: tuple[Slot, ...] = ()
     bases: tuple[str, ...] = ()
     prefix: str = ""
 
@@ -218,6 +221,41 @@ class PairScorer(Protocol):
 
     async def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """A score in 0..1 for each pair, in order, each pair by itself."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a second look found: for each known claim whether the message makes it untrue (``over``), for
+    each new one whether the message asserts it (``said``); None where that is not sure."""
+
+    over: tuple[bool | None, ...] = ()
+    said: tuple[bool | None, ...] = ()
+
+    @classmethod
+    def unsure(cls, known: Sequence[Claim], new: Sequence[Claim]) -> Looked:
+        """Return the answer that is sure of nothing."""
+        return cls((None,) * len(known), (None,) * len(new))
+
+    @property
+    def sure(self) -> bool:
+        """Return whether every pair has an answer."""
+        return None not in (*self.over, *self.said)
+
+    def filled(self, other: Looked) -> Looked:
+        """Return this answer, with the other's where this one is not sure."""
+        return Looked(
+            tuple(b if a is None else a for a, b in zip(self.over, other.over, strict=True)),
+            tuple(b if a is None else a for a, b in zip(self.said, other.said, strict=True)),
+        )
+
+
+class Verifier(Protocol):
+    """Looks again at what was read from a message, before it is believed."""
+
+    async def look(self, scope: Scope, message: str, known: Sequence[Claim], new: Sequence[Claim]) -> Looked:
+        """Return what the message makes untrue of what is ``known``, and which of the ``new`` claims it
+        asserts. Raises ModelError when it cannot be asked."""
         ...
 
 

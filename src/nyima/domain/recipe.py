@@ -34,8 +34,7 @@ class SourceSpec:
     """A source to ask: ``how`` is the name of a retriever (hybrid, words, vector, reciprocal, walk or
     persona; the laboratory has more); ``k`` the most pieces that it may bring into a reply. ``after`` are the
     sources that it depends on, ``turns`` how many utterances of the dialogue are searched
-    with, ``region`` the one document or session that it looks at. Without ``ruled`` the graph
-    leaves out what rules alone read, which most of the time says nothing (docs/LOG.md)."""
+    with, ``region`` the one document or session that it looks at."""
 
     name: str
     how: str = "hybrid"
@@ -44,7 +43,6 @@ class SourceSpec:
     after: tuple[str, ...] = ()
     turns: int = 0
     region: str = ""
-    ruled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +95,9 @@ class Recipe:
     @property
     def mechanisms(self) -> tuple[str, ...]:
         """The mechanisms that write: those that are named, what mends a text that states what has
-        changed, and the gate where turns are looked at one by one."""
-        return (*self.writers, "mend", *(("gate",) if self.gate != "off" else ()))
+        changed, and what reads turns one by one where they are to be looked at."""
+        reads = ("claims",) if self.gate == "reply" and "claims" not in self.writers else ()
+        return (*self.writers, "mend", *reads)
 
     @property
     def takes_notes(self) -> bool:

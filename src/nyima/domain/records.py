@@ -7,9 +7,10 @@ the next (see ``changes``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import ClassVar, TypeAlias
 
 from nyima.domain.conversation import Origin
@@ -25,9 +26,10 @@ __all__ = [
     "Note",
     "Passage",
     "Profile",
-    "ProfileFact",
     "Provenance",
-    "Relation",
+    "Quote",
+    "Slot",
+    "Status",
     "Summary",
     "partition",
     "profile_of",
@@ -39,7 +41,7 @@ ME = "user"
 
 
 def partition(subclass: str) -> str:
-    """The place of the relations of a subclass."""
+    """The place of the claims of a subclass."""
     return f"partition {subclass}"
 
 
@@ -72,11 +74,34 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """What a record states something about; equal keys are siblings."""
+class Slot:
+    """What a claim gives a value of: an attribute of a subject. Claims of one slot may hold side by side."""
 
     subject: str
-    relation: str
+    attribute: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """The words that a claim rests on: characters ``start`` to ``end`` (excluded) of a turn's text."""
+
+    turn: str
+    start: int
+    end: int
+
+
+class Status(StrEnum):
+    """How a claim stands to the present."""
+
+    HOLDS = "holds"
+    PLANNED = "planned"
+    """Intended: it does not begin to hold because its date has passed."""
+    ENDED = "ended"
+    """It was so, and is no longer."""
+    DENIED = "denied"
+    """It is said not to be so."""
+    PENDING = "pending"
+    """The words were not surely the owner's: it waits for a confirmation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +110,6 @@ class _Record:
     provenance: Provenance
     valid: Interval
     recorded: Interval
-    claim: Claim | None = None
     stale: bool = False
     supersedes: str | None = None
 
@@ -93,9 +117,14 @@ class _Record:
 
     @property
     def region(self) -> str:
-        """Where it stands: an episode's session, a relation's partition, a passage's document,
+        """Where it stands: an episode's session, a claim's partition, a passage's document,
         else nowhere."""
         return ""
+
+    @property
+    def slot(self) -> Slot | None:
+        """What it gives a value of, where it is a claim."""
+        return None
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -156,20 +185,6 @@ class Summary(_Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileFact(_Record):
-    """One value of one key of the user's profile; an additive key has several."""
-
-    kind: ClassVar[str] = "fact"
-    key: str
-    value: str
-
-    @property
-    def text(self) -> str:
-        """``key words: value``."""
-        return f"{self.key.replace('_', ' ')}: {self.value}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Entity(_Record):
     """A node of the memory graph: a person, a thing, or a value such as a date. The user
     is the node ``user``."""
@@ -186,23 +201,32 @@ class Entity(_Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relation(_Record):
-    """A typed edge between two entities (their ids) with the memory that it stands for, in
-    the partition of its subclass (Wang et al. 2024, section 4.2). ``rests`` are the
-    relations without which it does not hold."""
+class Claim(_Record):
+    """One statement about the user's world, and an edge of the memory graph (Wang et al. 2024,
+    section 4.2): ``subject`` and ``object`` are ids of entities, ``name`` is the subject's name.
 
-    kind: ClassVar[str] = "relation"
-    head: str
-    label: str
-    tail: str
-    note: str = ""
+    ``value`` stands as it was said, and ``when`` is the time phrase as it was said. ``stale`` marks a
+    claim that is uncertain: it rests on something that has changed, or another claim may contradict it.
+    ``subclass`` is the partition, ``depends_on`` are the claims without which it does not hold.
+    """
+
+    kind: ClassVar[str] = "claim"
+    subject: str
+    attribute: str
+    value: str
+    name: str = ME
+    object: str = ""
+    status: Status = Status.HOLDS
+    quote: Quote | None = None
+    when: str = ""
     subclass: str = ""
-    rests: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """The note, else the label."""
-        return self.note or self.label.replace("_", " ")
+        """``subject attribute: value``, with the status where it does not simply hold."""
+        said = f"{self.name} {self.attribute}: {self.value}"
+        return said if self.status is Status.HOLDS else f"{said} ({_IN_WORDS[self.status]})"
 
     @property
     def region(self) -> str:
@@ -210,10 +234,33 @@ class Relation(_Record):
         return partition(self.subclass)
 
     @property
+    def slot(self) -> Slot:
+        """The attribute of the subject, without case."""
+        return Slot(self.subject, self.attribute.casefold())
+
+    @property
     def parents(self) -> tuple[str, ...]:
-        """What it came from, the entities that it joins, and what it rests on."""
+        """What it came from, the entities that it joins, and what it depends on."""
         made = self.provenance
-        return (*made.turns, *made.records, self.head, self.tail, *self.rests)
+        ends = tuple(id for id in (self.subject, self.object) if id)
+        return (*made.turns, *made.records, *ends, *self.depends_on)
+
+    def says_the_same(self, other: MemoryRecord) -> bool:
+        """Return whether another record states the same, whatever it rests on."""
+        return (
+            isinstance(other, Claim)
+            and self.slot == other.slot
+            and self.status is other.status
+            and " ".join(self.value.casefold().split()) == " ".join(other.value.casefold().split())
+        )
+
+
+_IN_WORDS = {
+    Status.PLANNED: "planned, not confirmed",
+    Status.ENDED: "ended",
+    Status.DENIED: "denied",
+    Status.PENDING: "not confirmed by the user",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,39 +285,46 @@ class Passage(_Record):
         return self.document
 
 
-MemoryRecord: TypeAlias = Episode | Note | Summary | ProfileFact | Entity | Relation | Passage
+MemoryRecord: TypeAlias = Episode | Note | Summary | Claim | Entity | Passage
 
 KINDS: Mapping[str, type[MemoryRecord]] = {
     "episode": Episode,
     "note": Note,
     "summary": Summary,
-    "fact": ProfileFact,
+    "claim": Claim,
     "entity": Entity,
-    "relation": Relation,
     "passage": Passage,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The mapping of the facts that are now valid; several values make a tuple."""
+    """The claims about the user that hold, by their attributes; several values make a tuple."""
 
-    facts: tuple[ProfileFact, ...] = ()
+    claims: tuple[Claim, ...] = ()
     _values: dict[str, tuple[str, ...]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        for fact in self.facts:
-            self._values[fact.key] = (*self._values.get(fact.key, ()), fact.value)
+        names: dict[str, str] = {}
+        for claim in self.claims:
+            name = names.setdefault(claim.attribute.casefold(), claim.attribute)
+            self._values[name] = (*self._values.get(name, ()), claim.value)
 
-    def get(self, key: str) -> tuple[str, ...]:
-        """The values of a key, oldest first; empty when it is not known."""
-        return self._values.get(key, ())
+    def get(self, attribute: str) -> tuple[str, ...]:
+        """The values of an attribute, oldest first; empty when it is not known."""
+        wanted = attribute.casefold()
+        return next((values for name, values in self._values.items() if name.casefold() == wanted), ())
 
     def as_dict(self) -> dict[str, str | list[str]]:
-        """``{key: value}``, with a list where a key has several values."""
+        """``{attribute: value}``, with a list where an attribute has several values."""
         return {k: v[0] if len(v) == 1 else list(v) for k, v in self._values.items()}
 
 
-def profile_of(facts: list[ProfileFact]) -> Profile:
-    """The profile, in the order in which the facts became true."""
-    return Profile(tuple(sorted(facts, key=lambda f: (f.valid.since, f.recorded.since, f.id))))
+def profile_of(records: Iterable[MemoryRecord]) -> Profile:
+    """Return the profile: of the records the claims about the user that hold and are not uncertain, in
+    the order in which they became true."""
+    held = [
+        r for r in records
+        if isinstance(r, Claim) and r.subject == ME and r.status is Status.HOLDS and not r.stale
+    ]  # fmt: skip
+    return Profile(tuple(sorted(held, key=lambda c: (c.valid.since, c.recorded.since, c.id))))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 __all__ = [
     "content_words",
@@ -18,11 +19,15 @@ __all__ = [
     "own_words",
     "segment",
     "sentences",
+    "stem",
+    "stems",
+    "supports",
     "tight",
     "tokens",
     "words",
 ]
 
+_ABOUT = frozenset("i the user users assistant usuario usuaria utilizador nutzer nutzerin utilisateur utente".split())
 _UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     r"\U00020000-\U0003134f"
@@ -170,6 +175,28 @@ def content_words(text: str) -> list[str]:
     words when nothing else is left."""
     every = dict.fromkeys(words(text))
     return [w for w in every if w not in _FUNCTION_WORDS] or list(every)
+
+
+def stem(word: str) -> str:
+    """Return a word without most of its ending, so that forms of one word are equal."""
+    return word[:5] if len(word) > 5 and word.isascii() else word
+
+
+def stems(text: str) -> frozenset[str]:
+    """Return the content words of a text without their endings."""
+    return frozenset(stem(w) for w in content_words(text))
+
+
+def supports(text: str, sources: Iterable[str], share: float) -> bool:
+    """Return whether at least ``share`` of a text's words, and all its numbers and names, are in the
+    sources. Names are words with a capital letter inside a sentence."""
+    there = {stem(w) for w in words("\n".join(sources))}
+    wanted = [w for w in content_words(text) if w not in _ABOUT]
+    names = {fold(w) for w in re.findall(r"(?<=[\w,;:] )[A-Z]\w+", text)} - _ABOUT
+    exact = {w for w in wanted if any(c.isdigit() for c in w)} | {w for name in names for w in words(name)}
+    if not wanted or any(stem(w) not in there for w in exact):
+        return False
+    return sum(stem(w) in there for w in wanted) >= share * len(wanted)
 
 
 def sentences(text: str) -> list[str]:

@@ -1,9 +1,9 @@
 """Writer ``conditional``: decide what is worth keeping, keep it as context and
 knowledge (Yuan et al. 2023, section 3.1).
 
-The decision comes with the reply (see ``reader``). ``GateWriter`` makes it in a call of
-its own where there was no reply, or where the reply's notes were lost. ``NoteWriter``
-builds the record of a turn that is to be kept.
+The decision comes with the reply (see ``reader``), or with the reading of the turn (see ``claims``)
+where there was no reply, or where the reply's notes were lost. ``NoteWriter`` builds the record of
+a turn that is to be kept.
 """
 
 from __future__ import annotations
@@ -15,16 +15,13 @@ from pydantic import BaseModel, Field
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Scope, Turn, dialogue_lines
 from nyima.domain.mechanism import Mechanism, Source, When, Writer
-from nyima.domain.ports import Job, follow_up
+from nyima.domain.ports import Job
 from nyima.domain.records import Interval, Note, Provenance
 from nyima.domain.roles import Written
 from nyima.errors import ModelGarbled
-from nyima.language.facts import supports_text
-from nyima.language.words import cut_tokens, sentences
-from nyima.mechanisms.gate import merge_again
-from nyima.prompts.notes import parse_facts
+from nyima.language.words import cut_tokens, sentences, supports
 from nyima.prompts.prompt import Prompt
-from nyima.write.desk import Desk, facts_event, is_users
+from nyima.write.desk import Desk
 
 __all__ = ["MECHANISM", "NoteWriter", "passive_note"]
 
@@ -38,11 +35,10 @@ class NoteIn:
 
 
 class NoteOut(BaseModel):
-    """Why it was said, what to keep, and the facts in it."""
+    """Why it was said, and what to keep."""
 
     context: str
     knowledge: str = Field(min_length=1)
-    facts: dict[str, str] = Field(default_factory=dict)
 
 
 NOTE: Prompt[NoteIn, NoteOut] = Prompt("note", NoteOut, 180)
@@ -89,19 +85,18 @@ class NoteWriter:
         user's own words."""
         turn, before = await self.desk.around(scope, job.subject, _CONTEXT_TURNS)
         context, knowledge, made = "", turn.text, ("", "")
-        facts: tuple[tuple[str, str], ...] = ()
         caller = self.desk.caller
         if caller is not None:
             lines = [cut_tokens(line, 60) for line in dialogue_lines([*before, turn])]
             given = NoteIn("\n".join(lines), cut_tokens(turn.text, self.desk.room // 2))
             try:
                 out, asked = await caller.ask(scope, NOTE, given)
-                made, facts = (asked.prompt, asked.model), parse_facts(out.facts)
+                made = (asked.prompt, asked.model)
                 around = [turn.text, *(t.text for t in before)]
-                context = next((x for x in sentences(out.context) if supports_text(x, around, _SUPPORT_CONTEXT)), "")
+                context = next((x for x in sentences(out.context) if supports(x, around, _SUPPORT_CONTEXT)), "")
                 short = len(turn.text.split()) <= _ANSWER_WORDS
                 asked_for = [t.text for t in before[-1:] if short and "?" in t.text]
-                stated = [x for x in sentences(out.knowledge) if supports_text(x, (turn.text, *asked_for), _SUPPORT)]
+                stated = [x for x in sentences(out.knowledge) if supports(x, (turn.text, *asked_for), _SUPPORT)]
                 knowledge = " ".join(dict.fromkeys(stated)) or turn.text
                 if not stated:
                     await caller.fallback(scope, NOTE.version)
@@ -114,16 +109,7 @@ class NoteWriter:
             context if "context" in self.desk.recipe.parts else "",
             knowledge if "knowledge" in self.desk.recipe.parts else "",
         )
-        delta = Delta((Add(_build(turn, before, kept, made, self.desk)),), by="conditional")
-        again = (
-            [follow_up("graph", turn.id, job.recipe, "-kept")]
-            if "graph" in self.desk.recipe.writers and made[0]
-            else []
-        )
-        if not facts or not is_users(turn):
-            return Written(delta, tuple(again))
-        again += await merge_again(self.desk, scope, turn, job)
-        return Written(delta, tuple(again), (facts_event(turn, facts, self.desk.clock),))
+        return Written(Delta((Add(_build(turn, before, kept, made, self.desk)),), by="conditional"))
 
 
 MECHANISM = Mechanism(

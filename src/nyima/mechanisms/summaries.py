@@ -3,23 +3,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nyima.domain.changes import Add, Delta, Retire, Revise
 from nyima.domain.conversation import Role, Scope, Session, Turn, dialogue_lines, least_trusted
 from nyima.domain.mechanism import Mechanism, Source, When, Writer
 from nyima.domain.ports import Job, RecordFilter
-from nyima.domain.records import ME, Claim, Entity, Interval, MemoryRecord, Provenance, Relation, Summary
+from nyima.domain.records import ME, Claim, Interval, MemoryRecord, Provenance, Slot, Status, Summary
 from nyima.domain.roles import Written
 from nyima.errors import ModelGarbled
-from nyima.language.english.mentions import stems
-from nyima.language.facts import supports_text
-from nyima.language.relations import LABELS, label_of
-from nyima.language.words import sentences
+from nyima.language.words import fold, sentences, stems, supports
 from nyima.prompts.prompt import Prompt, TextOut
-from nyima.read.labels import mentions, values_of
+from nyima.read.labels import mentions
 from nyima.write.desk import Desk, notes_of, windows
 
 __all__ = ["MECHANISMS", "MendWriter", "RecursiveWriter", "SummaryWriter", "bounded", "running", "standing"]
@@ -59,7 +55,7 @@ def bounded(text: str, most: int, recent: list[str]) -> str:
         for i in range(len(kept) - 1, -1, -1):
             if len(kept) <= most:
                 return between.join(kept)
-            if not old_only or not supports_text(kept[i], recent, _SUPPORT):
+            if not old_only or not supports(kept[i], recent, _SUPPORT):
                 del kept[i]
     return between.join(kept)
 
@@ -73,7 +69,7 @@ def _units(text: str) -> list[str]:
 
 
 def _supported_only(text: str, sources: list[str]) -> str:
-    return " ".join(s for s in sentences(text) if supports_text(s, sources, _SUPPORT))
+    return " ".join(s for s in sentences(text) if supports(s, sources, _SUPPORT))
 
 
 def _user_sentences(turns: list[Turn]) -> str:
@@ -121,58 +117,37 @@ class MendWriter:
 
 async def _holding(desk: Desk, scope: Scope, text: str) -> str:
     """A text with the values that hold now in the place of those that no longer do."""
-    every = await desk.store.records(scope, RecordFilter(kinds=("fact", "relation"), retired=True))
-    stated = [r for r in every if r.claim is not None]
-    values = await values_of(desk.store, scope, stated)
-    held = {(r.claim, values[r.id]) for r in stated if r.recorded.until is None and not r.stale}
-    heads = tuple({r.head for r in stated if isinstance(r, Relation)})
-    entities = await desk.store.records(scope, RecordFilter(ids=heads, retired=True)) if heads else []
-    names = {e.id: e.name for e in entities if isinstance(e, Entity)}
-    kept: list[str] = []
-    for sentence in sentences(text):
-        kept += _mended(sentence, stated, (values, names), held)
-    return " ".join(kept)
+    every = await desk.store.records(scope, RecordFilter(kinds=("claim",), retired=True))
+    claims = [c for c in every if isinstance(c, Claim) and c.status is Status.HOLDS]
+    held: dict[Slot, list[str]] = {}
+    for claim in claims:
+        if claim.recorded.until is None and not claim.stale:
+            held.setdefault(claim.slot, []).append(claim.value)
+    over = [c for c in claims if c.recorded.until is not None and c.value not in held.get(c.slot, ())]
+    return " ".join(kept for sentence in sentences(text) if (kept := _mended(sentence, over, held)))
 
 
-def _states(sentence: str, record: MemoryRecord, names: Mapping[str, str]) -> bool:
-    """Whether a sentence states the claim of a record, in words of its relation and of whom
-    it is about: "was born in Porto" is not where somebody lives, nor is a sister's address."""
-    if record.claim is None:
+def _states(sentence: str, claim: Claim) -> bool:
+    """Whether a sentence states a claim: it has most words of the value, and names the subject; of the
+    user, who may be the subject of any sentence, it must have a word of the attribute."""
+    if not mentions(sentence, claim.value):
         return False
-    label = label_of(record.claim.relation)
-    known = LABELS.get(label)
-    words = stems(" ".join((label, *(known.words if known is not None else ()))).replace("_", " "))
-    about = names.get(record.head, ME) if isinstance(record, Relation) else ME
-    mine = re.match(
-        r"\W*(?:the )?user\b(?!['’]s (?!own\b))|\W*(?:the )?user['’]s ([\w -]+?) (?:is|was|are)\b",
-        sentence,
-        re.IGNORECASE,
-    )
-    if about == ME:
-        owned = mine is not None and (mine[1] is None or bool(stems(mine[1]) <= words))
-        return owned and bool(words & stems(sentence))
-    return bool(stems(about) & stems(sentence)) and (bool(words & stems(sentence)) or label == "is")
+    about = stems(sentence)
+    return bool(about & stems(claim.attribute)) if claim.subject == ME else bool(about & stems(claim.name))
 
 
-def _mended(
-    sentence: str,
-    stated: list[MemoryRecord],
-    known: tuple[Mapping[str, str], Mapping[str, str]],
-    held: set[tuple[Claim | None, str]],
-) -> list[str]:
-    values, names = known
-    for record in stated:
-        old = values[record.id]
-        if record.recorded.until is None or (record.claim, old) in held or not old or not mentions(sentence, old):
+def _mended(sentence: str, over: Sequence[Claim], held: Mapping[Slot, Sequence[str]]) -> str:
+    """The sentence with the one value that holds in the place of each that is over; empty where that
+    cannot be put in, because there is none, or more than one."""
+    for claim in over:
+        new = held.get(claim.slot, ())
+        if any(mentions(sentence, value) for value in new) or not _states(sentence, claim):
             continue
-        new = [value for claim, value in held if claim == record.claim]
-        if any(mentions(sentence, value) for value in new) or not _states(sentence, record, names):
-            continue
-        several = LABELS.get(label_of(record.claim.relation)) if record.claim is not None else None
-        if len(new) != 1 or old not in sentence or (several is not None and not several.single):
-            return []
-        sentence = sentence.replace(old, new[0])
-    return [sentence]
+        at = fold(sentence).find(fold(claim.value))
+        if len(new) != 1 or at < 0 or len(fold(sentence)) != len(sentence):
+            return ""
+        sentence = sentence[:at] + new[0] + sentence[at + len(claim.value) :]
+    return sentence
 
 
 def _summary(session: Session, turns: list[Turn], level: str, body: str, made: tuple[str, str], desk: Desk) -> Summary:

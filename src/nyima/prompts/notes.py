@@ -21,18 +21,42 @@ from typing import Any, cast
 import json_repair
 
 from nyima.domain.conversation import clean_text
-from nyima.domain.evidence import Notes
+from nyima.domain.evidence import Noted, Notes
+from nyima.domain.records import ME, Status
 
-__all__ = ["ReplyStream", "parse_facts", "render_notes", "render_reply"]
+__all__ = [
+    "ReplyStream",
+    "is_placeholder",
+    "parse_claims",
+    "parse_facts",
+    "parse_numbers",
+    "render_notes",
+    "render_reply",
+]
 
 _START = re.compile(r'\s*(?:```(?:json)?\s*)?\{\s*"([^"\\]{0,60})"\s*:\s*(?=\S)')
 _FIRST = re.compile(r"\s*(`{1,3}|```j?s?o?n?\s*|(?:```(?:json)?\s*)?\{[^:]{0,80}(?::\s*)?)?$", re.DOTALL)
 _BROKEN = re.compile(r'\s*(?:```(?:json)?\s*)?\{\s*(?:"[^"]*"?\s*:?\s*)?$')
 _FENCE = re.compile(r"\s*(?:```[ \t]*\n?)?")
-_MARKERS = ("<notes", '{"remember"', '{"facts"', "\nremember:", "\nfacts:", "\nnotes:")
+_MARKERS = (
+    "<notes",
+    '{"remember"',
+    '{"facts"',
+    '{"claims"',
+    "\nremember:",
+    "\nfacts:",
+    "\nclaim:",
+    "\nclaims:",
+    "\nnotes:",
+)
+_STATUSES = frozenset(status.value for status in Status) - {Status.PENDING.value}
+_PLACEHOLDERS = frozenset(
+    "unknown unspecified n/a na none null undefined not_specified not_mentioned not_given not_stated not_provided"
+    " no_information tbd yes no true false ? - … ... value key string".split()
+)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"'}
 _LOWER = {c: c + 32 for c in range(65, 91)}  # of ASCII alone: it keeps every place
-_MOST_FACTS = 12
+_MOST_CLAIMS = 12
 _LONGEST_VALUE = 200
 
 
@@ -104,8 +128,8 @@ class ReplyStream:
         if self._mode == "facts" or (self._mode == "plain" and self._at):
             lead = _loads(self.raw[: self._at or None])
             tail = _from_lines(self.raw[self._at :])
-            facts = (*parse_facts(lead), *tail.facts)
-            return Notes(tail.remember or bool(facts), facts[:_MOST_FACTS], complete=True)
+            claims = (*parse_facts(lead), *tail.claims)
+            return Notes(tail.remember or bool(claims), claims[:_MOST_CLAIMS], tail.outdated, complete=True)
         return _from_lines(self.raw, self._markers)
 
     def _begin(self) -> None:
@@ -142,7 +166,7 @@ class ReplyStream:
                     if self.raw[fence.end() :].strip("` \n\t"):
                         self._at, self._mode = fence.end(), "plain"
                         return True
-                    if final and '"remember"' not in self.raw and '"facts"' not in self.raw:
+                    if final and not any(f'"{key}"' in self.raw for key in ("remember", "facts", "claims")):
                         self._at, self._mode = 0, "plain"
                         return True
                     return False
@@ -221,7 +245,8 @@ def _from_json(data: dict[str, Any]) -> Notes:
     remember = data.get("remember")
     if isinstance(remember, str):
         remember = {"true": True, "yes": True, "false": False, "no": False}.get(remember.strip().lower())
-    return Notes(bool(remember), parse_facts(data.get("facts")), complete=isinstance(remember, bool))
+    claims = (*parse_claims(data.get("claims")), *parse_facts(data.get("facts")))[:_MOST_CLAIMS]
+    return Notes(bool(remember), claims, parse_numbers(data.get("outdated")), complete=isinstance(remember, bool))
 
 
 def _from_lines(text: str, markers: Sequence[str] = _MARKERS) -> Notes:
@@ -233,7 +258,8 @@ def _from_lines(text: str, markers: Sequence[str] = _MARKERS) -> Notes:
     if "{" in block:
         return _from_json(_loads(block))
     remember: bool | None = None
-    facts: dict[str, Any] = {}
+    claims: list[Noted] = []
+    outdated: tuple[int, ...] = ()
     for line in block.splitlines():
         key, colon, value = line.strip(" -*\t").partition(":")
         key = key.strip().lower()
@@ -241,28 +267,68 @@ def _from_lines(text: str, markers: Sequence[str] = _MARKERS) -> Notes:
             continue
         if key in {"remember", "keep"}:
             remember = value.strip().lower().startswith(("y", "t"))
+        elif key == "outdated":
+            outdated = parse_numbers(value)
+        elif key == "claim":
+            claims += parse_claims([value.split("|")])
         elif key not in {"facts", "notes"}:
-            facts[key] = value.strip()
-    return Notes(bool(remember), parse_facts(facts), complete=remember is not None)
+            claims += parse_facts({key: value.strip()})
+    return Notes(bool(remember), tuple(claims)[:_MOST_CLAIMS], outdated, complete=remember is not None)
 
 
-def parse_facts(data: object) -> tuple[tuple[str, str], ...]:
-    """Key/value pairs from what a model gave: nested objects are flattened, lists give
-    several pairs, everything else is left out."""
-    found: list[tuple[str, str]] = []
+def parse_numbers(data: object) -> tuple[int, ...]:
+    """Return the numbers in a list or text that a model gave, each once."""
+    given = cast("list[object]", data) if isinstance(data, list) else [data]
+    found = [n for item in given if not isinstance(item, bool) for n in re.findall(r"\d{1,6}", str(item))]
+    return tuple(dict.fromkeys(int(n) for n in found))
+
+
+def parse_claims(data: object) -> tuple[Noted, ...]:
+    """Return the claims in what a model gave: a list of objects with who, what, value and status, or of
+    lists in that order. What has no value or no attribute is left out, and a status that does not exist
+    counts as ``holds``."""
+    found: list[Noted] = []
+    for item in cast("list[object]", data) if isinstance(data, list) else []:
+        parts: list[object]
+        if isinstance(item, dict):
+            given = cast("dict[str, object]", item)
+            parts = [given.get("who", ME), given.get("what"), given.get("value"), given.get("status", "")]
+        elif isinstance(item, list):
+            parts = [*cast("list[object]", item), "", "", "", ""][:4]
+        else:
+            continue
+        if any(not isinstance(p, str | int | float) for p in parts[:3]):
+            continue
+        who, what, value, status = (clean_text(" ".join(str(p).split())[:_LONGEST_VALUE]) for p in parts)
+        if what and not is_placeholder(value):
+            known = status.lower() if status.lower() in _STATUSES else Status.HOLDS.value
+            found.append(Noted(who or ME, what.replace("_", " "), value, known))
+    return tuple(dict.fromkeys(found))[:_MOST_CLAIMS]
+
+
+def is_placeholder(value: str) -> bool:
+    """Return whether a value says nothing, such as "unknown"."""
+    plain = " ".join(value.casefold().split()).strip(" .\"'")
+    return not plain or plain.replace(" ", "_") in _PLACEHOLDERS
+
+
+def parse_facts(data: object) -> tuple[Noted, ...]:
+    """Return key/value pairs as claims about the user, for models that write facts in that shape: nested
+    objects are flattened, lists give several claims, and "None" denies."""
+    found: list[Noted] = []
 
     def take(key: str, value: object) -> None:
         if isinstance(value, dict):
             for inner, v in cast("dict[object, object]", value).items():
-                take(f"{key}_{inner}" if key else str(inner), v)
+                take(f"{key} {inner}" if key else str(inner), v)
         elif isinstance(value, list):
             for v in cast("list[object]", value):
                 take(key, v)
-        elif isinstance(value, str | int | float) and key:
-            text = str(value).strip().lower() if isinstance(value, bool) else str(value).strip()
-            found.append((clean_text(key), clean_text(text[:_LONGEST_VALUE])))
-        elif value is None and key:
-            found.append((key, "None"))
+        elif isinstance(value, str | int | float) and not isinstance(value, bool) and key:
+            what = " ".join(clean_text(key).replace("_", " ").split())
+            text = clean_text(str(value).strip()[:_LONGEST_VALUE])
+            if what and not is_placeholder(text):
+                found.append(Noted(ME, what, text))
 
     if isinstance(data, list):
         for item in cast("list[object]", data):
@@ -274,17 +340,20 @@ def parse_facts(data: object) -> tuple[tuple[str, str], ...]:
                     take("", pair)
     elif isinstance(data, dict):
         take("", cast("object", data))
-    return tuple(dict.fromkeys(found))[:_MOST_FACTS]
+    return tuple(dict.fromkeys(found))[:_MOST_CLAIMS]
 
 
 def render_reply(text: str, notes: Notes) -> str:
     """A past reply with its notes in the JSON shape, as the model itself wrote it, so
     that the prompt's prefix stays the same from turn to turn."""
-    data = {"reply": text, "remember": notes.remember, "facts": dict(notes.facts)}
+    claims = [{"who": c.who, "what": c.what, "value": c.value, "status": c.status} for c in notes.claims]
+    data = {"reply": text, "remember": notes.remember, "claims": claims, "outdated": list(notes.outdated)}
     return json.dumps(data, ensure_ascii=False)
 
 
 def render_notes(text: str, notes: Notes) -> str:
     """A past reply with its notes as labelled lines."""
-    lines = [f"remember: {'yes' if notes.remember else 'no'}", *(f"{k}: {v}" for k, v in notes.facts)]
+    lines = [f"remember: {'yes' if notes.remember else 'no'}"]
+    lines += [f"claim: {c.who} | {c.what} | {c.value} | {c.status}" for c in notes.claims]
+    lines += [f"outdated: {', '.join(map(str, notes.outdated))}"] if notes.outdated else []
     return f"{text}\n<notes>\n" + "\n".join(lines) + "\n</notes>"

@@ -84,11 +84,12 @@ class Caller:
                 done = piece
         return done
 
-    async def ask(self, scope: Scope, prompt: Prompt[In, Out], given: In) -> tuple[Out, CallRecord]:
-        """The parsed answer to a prompt: repaired if need be, asked once again if that
-        fails. Raises ModelGarbled after that; the caller has the fallback."""
+    async def ask(self, scope: Scope, prompt: Prompt[In, Out], given: In, room: int = 0) -> tuple[Out, CallRecord]:
+        """The parsed answer to a prompt, of at most ``room`` tokens (the prompt's own unless given):
+        repaired if need be, asked once again if that fails. Raises ModelGarbled after that; the
+        caller has the fallback."""
         messages = prompt.render(given)
-        options: dict[str, Any] = {"max_tokens": prompt.room, "schema": prompt.schema(), "lane": prompt.job}
+        options: dict[str, Any] = {"max_tokens": room or prompt.room, "schema": prompt.schema(), "lane": prompt.job}
         first = await self.text(scope, prompt.version, messages, **options)
         try:
             value, repaired = prompt.parse(first.text)

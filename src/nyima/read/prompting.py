@@ -11,39 +11,49 @@ from nyima.domain.conversation import Role, Turn
 from nyima.domain.evidence import Evidence, Notes
 from nyima.domain.ports import Message
 from nyima.domain.recipe import Recipe
-from nyima.domain.records import Passage, Profile, ProfileFact
+from nyima.domain.records import Claim, Passage, Profile, Status
 from nyima.language.words import cut_tokens, tokens
 from nyima.prompts.notes import render_notes, render_reply
 from nyima.prompts.prompt import fill, sections
 
-__all__ = ["GRAMMAR", "Known", "PromptBuilder", "Shot", "quoted", "reply_schema", "shown"]
+__all__ = ["GRAMMAR", "Known", "PromptBuilder", "Shot", "numbered", "quoted", "reply_schema", "shown"]
 
 _WORTH_SHOWING = 40
 _TEXT = r'char ::= [^"\\\x00-\x1f] | "\\" ["\\/n]'
 _ANSWER = (
     r'answer ::= "{\"reply\": \"" char{1,900} "\", \"remember\": " '
-    r'("false, \"facts\": {}" | "true, \"facts\": {" (fact (", " fact){0,5})? "}") "}"'
+    r'("false, \"claims\": []" | "true, \"claims\": [" (claim (", " claim){0,5})? "]")'
+    r' ", \"outdated\": [" (number (", " number){0,5})? "]}"'
 )
-_FACT = r'fact ::= "\"" [a-z] [a-z_]{1,30} "\": \"" value{1,80} "\""'
+_CLAIM = (
+    r'claim ::= "{\"who\": \"" value{1,40} "\", \"what\": \"" value{1,30} "\", \"value\": \"" value{1,80}'
+    r' "\", \"status\": \"" ("holds" | "planned" | "ended" | "denied") "\"}"'
+)
+_NUMBER = r"number ::= [1-9] [0-9]?"
 _VALUE = r'value ::= [^"\\\x00-\x1f]'
 _CALL = r'call ::= "{\"call\": \"" [a-z_]{1,40} "\", \"input\": {" pair? "}}"'
 _PAIR = r'pair ::= "\"" [a-z_]{1,30} "\": \"" value{0,120} "\""'
 
 
 def GRAMMAR(*, tools: bool) -> str:  # noqa: N802 - a constant with one switch
-    """The GBNF grammar of the reply call: reply first, so that it streams; a fact only
+    """The GBNF grammar of the reply call: reply first, so that it streams; a claim only
     when the message is to be remembered."""
     root = "root ::= answer | call" if tools else "root ::= answer"
-    parts = [root, _ANSWER, _TEXT, _FACT, _VALUE, *([_CALL, _PAIR] if tools else [])]
+    parts = [root, _ANSWER, _TEXT, _CLAIM, _NUMBER, _VALUE, *([_CALL, _PAIR] if tools else [])]
     return "\n".join(parts)
 
 
 def reply_schema() -> dict[str, object]:
     """The same as a strict JSON schema, for servers that take one."""
-    pair = {
+    claim = {
         "type": "object",
-        "properties": {"key": {"type": "string"}, "value": {"type": "string"}},
-        "required": ["key", "value"],
+        "properties": {
+            "who": {"type": "string"},
+            "what": {"type": "string"},
+            "value": {"type": "string"},
+            "status": {"type": "string", "enum": ["holds", "planned", "ended", "denied"]},
+        },
+        "required": ["who", "what", "value", "status"],
         "additionalProperties": False,
     }
     return {
@@ -51,9 +61,10 @@ def reply_schema() -> dict[str, object]:
         "properties": {
             "reply": {"type": "string"},
             "remember": {"type": "boolean"},
-            "facts": {"type": "array", "items": pair},
+            "claims": {"type": "array", "items": claim},
+            "outdated": {"type": "array", "items": {"type": "integer"}},
         },
-        "required": ["reply", "remember", "facts"],
+        "required": ["reply", "remember", "claims", "outdated"],
         "additionalProperties": False,
     }
 
@@ -81,13 +92,13 @@ class Known:
     @property
     def refs(self) -> tuple[str, ...]:
         """The records that it comes from."""
-        return (*(fact.id for fact in self.profile.facts), *(id for id, _ in self.texts))
+        return (*(claim.id for claim in self.profile.claims), *(id for id, _ in self.texts))
 
     def fitting(self, recipe: Recipe) -> Known:
         """The part of it that stands whole in the system message of a recipe. The rest can
         only be recalled, so that it must not be held back there."""
         room = recipe.room
-        facts = _ends_first(self.profile.facts, room["profile"]) if "profile" in recipe.system else ()
+        claims = _ends_first(self.profile.claims, room["profile"]) if "profile" in recipe.system else ()
         texts: list[tuple[str, str]] = []
         left = room["summary"] if "summary" in recipe.system else 0
         for id, text in self.texts:
@@ -95,11 +106,11 @@ class Known:
             if size <= left:
                 texts.append((id, text))
                 left -= size
-        return Known(Profile(tuple(facts)), tuple(texts))
+        return Known(Profile(tuple(claims)), tuple(texts))
 
 
-def _ends_first(facts: Sequence[ProfileFact], room: int) -> list[ProfileFact]:
-    """The facts that fit, in their order: two thirds of the room go to the oldest (a name, a
+def _ends_first(facts: Sequence[Claim], room: int) -> list[Claim]:
+    """The claims that fit, in their order: two thirds of the room go to the oldest (a name, a
     home), the rest to the newest."""
     sizes = [tokens(fact.text) + 1 for fact in facts]
     if sum(sizes) <= room:
@@ -161,6 +172,16 @@ def quoted(evidence: Sequence[Evidence], room: int, *, scored: bool = True) -> s
     )
 
 
+def numbered(claims: Sequence[Claim]) -> str:
+    """Claims as data, a line each with its number, since when it holds, and its state."""
+    lines: list[str] = []
+    for number, claim in enumerate(claims, 1):
+        doubt = ", uncertain" if claim.stale and claim.status is Status.HOLDS else ""
+        said = cut_tokens(_plain(claim.text), 40)
+        lines.append(f"({number}) {said}, {claim.valid.since.strftime('%-d %b %Y')}{doubt}")
+    return "\n".join(lines)
+
+
 @dataclass(frozen=True, slots=True)
 class PromptBuilder:
     """Builds the messages of a reply. ``style`` is json, lines or plain."""
@@ -190,9 +211,9 @@ class PromptBuilder:
         """Profile, pinned records and running memory. What does not fit whole is left out, but
         for a running memory that is longer than its room: of that, beginning and end are shown."""
         room, parts, whole = self.recipe.room, list[str](), known.fitting(self.recipe)
-        if whole.profile.facts:
+        if whole.profile.claims:
             facts = "\n".join(
-                f"{key.replace('_', ' ')}: {value if isinstance(value, str) else ', '.join(value)}"
+                f"{key}: {value if isinstance(value, str) else ', '.join(value)}"
                 for key, value in whole.profile.as_dict().items()
             )
             parts.append(fill("reply", "profile", {"profile": facts}))
@@ -236,8 +257,12 @@ class PromptBuilder:
             return text
         return render_reply(text, notes) if self.style == "json" else render_notes(text, notes)
 
-    def last(self, message: str, evidence: Sequence[Evidence]) -> str:
-        """The user's message with the evidence before it."""
+    def last(self, message: str, evidence: Sequence[Evidence], claims: Sequence[Claim] = ()) -> str:
+        """The user's message, before it the evidence, and the current claims that it may touch, each
+        with its number. A claim that is shown there is not shown as evidence again."""
         message = cut_tokens(message, max(600, self.window // 3))
+        there = {claim.id for claim in claims}
+        evidence = [e for e in evidence if e.record.id not in there]
         memory = quoted(evidence, self.recipe.evidence.tokens, scored=self.recipe.scored) if evidence else ""
-        return fill("reply", "memory", {"memory": memory, "message": message}) if memory else message
+        known = fill("reply", "known", {"claims": numbered(claims)}) + "\n\n" if claims else ""
+        return known + (fill("reply", "memory", {"memory": memory, "message": message}) if memory else message)

@@ -9,7 +9,7 @@ from nyima.domain.evidence import Budget, Evidence
 from nyima.domain.ports import Hit
 from nyima.domain.recipe import Weights
 from nyima.domain.records import Interval
-from nyima.language.words import content_words, tokens, words
+from nyima.language.words import content_words, stem, tokens, words
 
 __all__ = ["Fused", "coverage", "deduplicate", "fuse", "reciprocal", "select", "spread"]
 
@@ -102,14 +102,10 @@ def _ordered(items: Iterable[Fused]) -> list[Fused]:
     return sorted(items, key=lambda c: (-c.score, c.session, c.position, c.id))
 
 
-def _stem(word: str) -> str:
-    return word[:5] if len(word) > 5 and word.isascii() else word
-
-
 def coverage(query: str, text: str) -> float:
     """The share of the query's content words that the text has, 0..1; word forms count."""
-    wanted = {_stem(w) for w in content_words(query)}
-    there = {_stem(w) for w in words(text)}
+    wanted = {stem(w) for w in content_words(query)}
+    there = {stem(w) for w in words(text)}
     return len(wanted & there) / len(wanted) if wanted else 0.0
 
 

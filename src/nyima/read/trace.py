@@ -10,9 +10,9 @@ from typing import Any
 from nyima.domain.conversation import iso
 from nyima.domain.evidence import Answer, Evidence, Recall
 from nyima.domain.ports import Event
-from nyima.domain.records import MemoryRecord, Passage
+from nyima.domain.records import Claim, MemoryRecord, Passage, Status
 
-__all__ = ["evidence_to_dict", "place_of", "plan_to_list", "record_to_json", "trace_event"]
+__all__ = ["claim_to_json", "evidence_to_dict", "label_of", "place_of", "plan_to_list", "record_to_json", "trace_event"]
 
 
 def plan_to_list(recall: Recall) -> list[dict[str, Any]]:
@@ -42,6 +42,7 @@ def evidence_to_dict(piece: Evidence) -> dict[str, Any]:
         "superseded": iso(piece.superseded),
         "ended": list(piece.ended),
         "stale": iso(piece.stale),
+        "label": piece.label or label_of(piece.record) or ("ended" if piece.superseded else ""),
     }
 
 
@@ -63,6 +64,39 @@ def record_to_json(record: MemoryRecord) -> dict[str, Any]:
         "retired": iso(record.recorded.until),
         "supersedes": record.supersedes,
     }
+
+
+def claim_to_json(claim: Claim, superseded_by: str | None = None) -> dict[str, Any]:
+    """A claim for reading. ``superseded_by`` is the id of the record that took its place."""
+    quote = claim.quote
+    return {
+        "id": claim.id,
+        "subject": claim.name,
+        "attribute": claim.attribute,
+        "value": claim.value,
+        "status": claim.status.value,
+        "label": label_of(claim),
+        "quote": None if quote is None else {"turn": quote.turn, "start": quote.start, "end": quote.end},
+        "when": claim.when,
+        "subclass": claim.subclass,
+        "turns": list(claim.provenance.turns),
+        "valid_from": iso(claim.valid.since),
+        "valid_to": iso(claim.valid.until),
+        "recorded": iso(claim.recorded.since),
+        "retired": iso(claim.recorded.until),
+        "superseded_by": superseded_by,
+        "depends_on": list(claim.depends_on),
+    }
+
+
+def label_of(record: MemoryRecord) -> str:
+    """Return how a record must be read beside what it says: ``uncertain``, ``planned``, ``ended``, ``denied``,
+    ``pending``; empty where it simply holds."""
+    if isinstance(record, Claim) and (record.recorded.until is not None or record.status is Status.ENDED):
+        return "ended"
+    if record.stale:
+        return "uncertain"
+    return record.status.value if isinstance(record, Claim) and record.status is not Status.HOLDS else ""
 
 
 def trace_event(

@@ -165,19 +165,17 @@ def _add_reading(server: MCPServer, lends: Lends) -> None:
 
     @_tool(server, "List memories", _LOOKS)
     async def list_memories(
-        kind: Annotated[
-            str, Field(description="note, fact, relation, summary, episode, or empty for notes and facts.")
-        ] = "",
+        kind: Annotated[str, Field(description="note, claim, summary, episode, or empty for notes and claims.")] = "",
         limit: MostResults = 50,
     ) -> Found:
         """The newest memories that hold now."""
         memory = lends(_REQUEST.get(), False)
-        found = await memory.records(kinds=(kind,) if kind else ("note", "fact", "relation"))
+        found = await memory.records(kinds=(kind,) if kind else ("note", "claim"))
         return Found(memories=[_record(r) for r in found[::-1][:limit]])
 
     @_tool(server, "About the user", _LOOKS)
     async def get_profile() -> ProfileAnswer:
-        """The user's profile: name, place, work, wishes and the like, as key and value."""
+        """The user's profile: name, place, work, wishes and the like, as attribute and value."""
         return ProfileAnswer(profile=(await lends(_REQUEST.get(), False).profile()).as_dict())
 
     async def profile() -> str:
@@ -193,6 +191,13 @@ def _add_writing(server: MCPServer, lends: Lends) -> None:
         """Keep something that the user said about themselves, in their words."""
         done = await lends(_REQUEST.get(), True).remember(text)
         return Stored(turn=done.turns[0].id, ids=list(done.records))
+
+    @_tool(server, "Confirm a claim", _CHANGES)
+    async def confirm_claim(id: MemoryId) -> FoundMemory:
+        """Confirm a claim that waits for the user's word. Only when the user says that it is true."""
+        memory = lends(_REQUEST.get(), True)
+        (made,) = await memory.confirm(id)
+        return _record(made)
 
     @_tool(server, "Update a memory", _CHANGES)
     async def update_memory(id: MemoryId, text: Words) -> FoundMemory:

@@ -20,10 +20,9 @@ from nyima.domain.evidence import Budget
 from nyima.domain.records import MemoryRecord
 from nyima.errors import InputError, NotFound
 from nyima.memory import Memory, Said
-from nyima.read.trace import evidence_to_dict, plan_to_list, record_to_json
+from nyima.read.trace import claim_to_json, evidence_to_dict, plan_to_list, record_to_json
 from nyima.server.problems import Problem
 from nyima.server.shapes import (
-    FactBody,
     ForgetIn,
     ForgetOut,
     Page,
@@ -34,6 +33,7 @@ from nyima.server.shapes import (
     TurnOut,
     TurnsIn,
     TurnsOut,
+    ValueBody,
 )
 from nyima.server.state import Principal, reader, writer
 from nyima.services.counts import statistics
@@ -222,15 +222,35 @@ async def trace(turn: str, who: Reads) -> dict[str, Any]:
 
 @router.get("/profile", tags=["profile"])
 async def profile(who: Reads) -> dict[str, Any]:
-    """The key/value profile."""
+    """The profile: what is claimed of the user; ``unread`` counts messages that no model has read yet."""
     found = await who.memory.profile()
-    return {"profile": found.as_dict(), "facts": [_record(f) | {"key": f.key, "value": f.value} for f in found.facts]}
+    claims = [claim_to_json(c) for c in found.claims]
+    return {"profile": found.as_dict(), "claims": claims, "unread": await who.memory.unread()}
 
 
-@router.put("/profile/{key}", tags=["profile"])
-async def set_fact(key: str, given: FactBody, who: Writes) -> RecordOut:
+@router.get("/claims", tags=["claims"])
+async def claims(
+    who: Reads,
+    about: Annotated[str, Query(max_length=200, description="A subject's name or id; everything when empty.")] = "",
+    every: Annotated[bool, Query(alias="all", description="Also what was closed.")] = False,
+) -> dict[str, Any]:
+    """What is believed, with what waits for a confirmation."""
+    found = await who.memory.claims(about or None, every=every)
+    return {"claims": [claim_to_json(c) for c in found], "unread": await who.memory.unread()}
+
+
+@router.post("/claims/{id}/confirm", tags=["claims"])
+async def confirm(id: str, who: Writes) -> dict[str, Any]:
+    """Confirm a claim that waits for it, was planned, or is uncertain, by the user's own word."""
+    (made,) = await who.memory.confirm(id)
+    who.owe()
+    return claim_to_json(made)
+
+
+@router.put("/profile/{attribute}", tags=["profile"])
+async def set_value(attribute: str, given: ValueBody, who: Writes) -> RecordOut:
     """Set a value of the profile, by the user's own word."""
-    made = await who.memory.set_fact(key, given.value)
+    made = await who.memory.set(attribute, given.value)
     who.owe()
     return RecordOut(**_record(made))
 

@@ -17,8 +17,8 @@ from nyima.mechanisms.documents.shelf import (
     index_documents,
     remove_documents,
 )
-from nyima.mechanisms.graph.draw import relation_to_json
 from nyima.mechanisms.graph.look import entity_named, history_of, neighbourhood
+from nyima.read.trace import claim_to_json
 from nyima.server.rest import ERRORS, Reads, Writes
 from nyima.server.shapes import DocumentIn, ForgetOut, Page
 
@@ -30,13 +30,12 @@ Name = Annotated[str, Query(max_length=200, description="An entity's name or id;
 
 @router.get("/graph", tags=["graph"])
 async def graph(who: Reads, name: Name = "", depth: Annotated[int, Query(ge=1, le=3)] = 2) -> dict[str, Any]:
-    """What stands around an entity: entities, and the relations between them."""
+    """What stands around an entity: entities, and the claims between them."""
     found = await neighbourhood(who.memory, await entity_named(who.memory, name or "me"), depth)
-    names = {id: e.name for id, e in found.entities.items()}
     return {
         "root": found.root,
         "entities": [{"id": e.id, "name": e.name, "aliases": list(e.aliases)} for e in found.entities.values()],
-        "relations": [relation_to_json(r, names) for r in found.relations],
+        "claims": [claim_to_json(c) | {"from": c.subject, "to": c.object} for c in found.claims],
     }
 
 
@@ -44,13 +43,7 @@ async def graph(who: Reads, name: Name = "", depth: Annotated[int, Query(ge=1, l
 async def graph_history(who: Reads, query: Annotated[str, Query(min_length=1, max_length=500)]) -> Page:
     """The values that a claim had, oldest first, with the words that say so."""
     found = await history_of(who.memory, query)
-    rows = [
-        {
-            **relation_to_json(v.relation, {v.relation.head: v.head, v.relation.tail: v.tail}),
-            "said": [t.text for t in v.turns],
-        }
-        for v in found
-    ]
+    rows = [claim_to_json(v.claim) | {"said": [t.text for t in v.turns]} for v in found]
     return Page(rows=rows)
 
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
 __all__ = [
-    "ChatIn", "DocumentIn", "FactBody", "ForgetIn", "ForgetOut", "Page", "Problems", "RecallIn", "RecordOut", "ReviseIn",
-    "TurnBody", "TurnOut", "TurnsIn", "TurnsOut",
+    "ChatIn", "DocumentIn", "ForgetIn", "ForgetOut", "Page", "Problems", "RecallIn", "RecordOut", "ReviseIn",
+    "TurnBody", "TurnOut", "TurnsIn", "TurnsOut", "ValueBody",
 ]  # fmt: skip
 
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1_000_000)]
@@ -92,7 +92,7 @@ class ReviseIn(_In):
     text: Text
 
 
-class FactBody(_In):
+class ValueBody(_In):
     """A value of the profile."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"value": "Porto"}]})

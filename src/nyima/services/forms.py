@@ -242,7 +242,7 @@ async def _filled(memory: Memory, form: Form, field: Field, everything: Sequence
     if asked.words <= {"name"} and ME not in asked.owners:
         return _name_of(field, asked.owners, everything)
     question = f"{field.title or field.name.replace('_', ' ')} {field.about}".strip()
-    found = await memory.recall(question, Budget(12, 10_000), kinds=("relation", "fact"), log=False)
+    found = await memory.recall(question, Budget(12, 10_000), kinds=("claim",), log=False)
     near = {e.record.id: e.score for e in found.found}
     best = Filled(field)
     at = memory.clock.now()

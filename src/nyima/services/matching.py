@@ -8,10 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nyima.domain.records import ME
-from nyima.language.english.fields import AFFIX, ATTRIBUTE, FILLER, NAMING, ROLES, SAME, SELF, THEIRS
-from nyima.language.english.mentions import is_person, stems
-from nyima.language.relations import label_of
-from nyima.language.words import fold
+from nyima.language.english.fields import (
+    AFFIX,
+    ATTRIBUTE,
+    FILLER,
+    NAMING,
+    ROLES,
+    SAME,
+    SELF,
+    THEIRS,
+    attribute_of,
+    is_person,
+)
+from nyima.language.words import fold, stems
 from nyima.services.known import Stated, related
 from nyima.services.values import Field
 
@@ -66,7 +75,7 @@ def asked_of(field: Field, everything: Sequence[Stated]) -> FieldQuestion:
         if field.options or asks_name
         else (_meaning(SELF.sub(" ", plain.replace("_", " "))) - FILLER) | directions
     )
-    labels = {label_of(n) for n in (plain, (field.title or "").lower().replace(" ", "_").replace("-", "_"))}
+    labels = {attribute_of(n) for n in (plain, (field.title or "").lower().replace(" ", "_").replace("-", "_"))}
     labels |= {"name"} if asks_name else set()
     labels |= {"nickname"} if re.search(r"\bcall you\b|display name|nick ?name", text) else set()
     mine = frozenset(k.tail for k in everything if k.mine and k.label in _OWNED)
@@ -102,7 +111,7 @@ def score(field: Field, title: str, item: Stated, asked: FieldQuestion, near: fl
     owner = THEIRS.search(_plain(field.words))
     if owner and item.label in _CONTACT and not stems(owner[1]) & stems(item.head):
         return 0.0
-    if item.head not in asked.owners and not asked.owners & {*item.aliases}:
+    if item.head not in asked.owners:
         if ME not in asked.owners or not (_mine(item, title) or item.head in asked.belongings):
             return 0.0
         thing = item.head
@@ -138,6 +147,4 @@ def _gives_a_name(item: Stated) -> bool:
 def _mine(item: Stated, title: str) -> bool:
     """Whether a thing is the user's own: "my car", "my Porto hotel stay"; or an event or
     booking that the form is about."""
-    if item.head.startswith("user's ") and "'s " not in item.head[7:]:
-        return not is_person(item.head)
-    return bool(stems(item.head) & stems(title)) and not item.head.istitle()
+    return not is_person(item.head) and bool(stems(item.head) & stems(title))

@@ -9,16 +9,15 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from nyima.domain.records import MemoryRecord
 from nyima.errors import ConfigError, InputError
-from nyima.language.english.fields import HAPPENED, WEEKLY
-from nyima.language.english.mentions import stems
+from nyima.language.english.fields import WEEKLY, is_person
 from nyima.language.times.moment import Moment, read_moment, yearly_of
 from nyima.language.times.vocabulary import DAYS
+from nyima.language.words import stems
 from nyima.memory import Memory
 from nyima.services.known import Stated, known
 
 __all__ = ["Reminder", "calendar", "upcoming"]
 
-_TIMED = frozenset({"takes_place", "departs", "arrives", "ends", "expires"})
 _YEARLY = frozenset({"birthday", "anniversary"})
 _VERB = {"departs": "departs", "arrives": "arrives", "ends": "ends", "expires": "expires"}
 
@@ -70,19 +69,23 @@ def _same_event(one: str, other: str) -> bool:
 def _reminder(item: Stated, now: datetime, zone: tzinfo) -> Reminder | None:
     if item.label in _YEARLY:
         return _yearly(item, now, zone)
-    moment = read_moment(item.tail)
-    if item.head.istitle() and " " not in item.head:
+    if not item.mine and is_person(item.head):
         return None  # somebody's own appointment is not the user's
-    if item.label in _TIMED and moment is not None and moment.dated:
-        return None if HAPPENED.match(item.note) else _once_only(item, moment, zone)
-    weekly = WEEKLY.search(item.tail) if item.label == "takes_place" else None
-    return _weekly(item, DAYS[weekly[1].lower()], now, zone) if weekly else None
+    weekly = WEEKLY.search(item.tail)
+    if weekly:
+        return _weekly(item, DAYS[weekly[1].lower()], now, zone)
+    moment = read_moment(item.record.when) or read_moment(item.tail)
+    if moment is None or not moment.dated or _aware(moment.end, zone) <= item.record.valid.since:
+        return None  # it had happened when it was told
+    return _once_only(item, moment, zone)
 
 
 def _title(item: Stated) -> str:
-    name = item.head.replace("user's ", "").strip()
+    """The event in words: of the user's own the value, or the attribute where the value is only a date."""
+    verb = _VERB.get(item.label, "")
+    name = item.head if not item.mine else item.record.attribute if read_moment(item.tail) else item.tail
     name = name[:1].upper() + name[1:]
-    return f"{name} {_VERB[item.label]}" if item.label in _VERB else name
+    return f"{name} {verb}".strip()
 
 
 def _aware(moment: datetime, zone: tzinfo) -> datetime:
@@ -108,9 +111,7 @@ def _yearly(item: Stated, now: datetime, zone: tzinfo) -> Reminder | None:
             break
     else:
         return None
-    who = "My" if item.mine else item.head.replace("user's ", "")
-    own = item.head.replace("user's ", "") if not item.mine else ""
-    title = f"{own}'s {item.label}" if own else f"{who} {item.label}"
+    title = f"My {item.label}" if item.mine else f"{item.head}'s {item.label}"
     return Reminder(title, _aware(start, zone), _aware(start + timedelta(days=1), zone), True, item.record, "year")
 
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from nyima.domain.records import ME, MemoryRecord
 from nyima.errors import InputError
-from nyima.language.english.mentions import stems
-from nyima.language.words import fold
+from nyima.language.words import fold, stems
 from nyima.memory import Memory
 from nyima.services.known import Stated, known
 
@@ -71,7 +70,7 @@ async def destination(memory: Memory, asked: str) -> Destination:
             continue
         score = _fit(item, wanted, everything, fold(asked))
         if score > 0 and (item.tail not in scored or score > scored[item.tail][0]):
-            scored[item.tail] = (score, Place(item.head.replace("user's ", ""), item.tail, item.record))
+            scored[item.tail] = (score, Place(item.head, item.tail, item.record))
     if not scored:
         return Destination()
     ranked = sorted(scored.values(), key=lambda s: (-s[0], s[1].address))
@@ -96,8 +95,8 @@ def _fit(item: Stated, wanted: frozenset[str], everything: Sequence[Stated], ask
     if item.mine:
         return 0.0
     like = {w: {w, *stems(_LIKE.get(w, ""))} for w in wanted}
-    names = {item.head, *item.aliases}
-    others = re.search(r"^(?!user)([A-Z]\w+)'s ", item.head)
+    names = {item.head}
+    others = re.search(r"^([A-Z]\w+)'s ", item.head)
     if (
         others
         and fold(others[1]) not in asked
@@ -110,10 +109,10 @@ def _fit(item: Stated, wanted: frozenset[str], everything: Sequence[Stated], ask
     for other in everything:
         if other.record.id == item.record.id:
             continue
-        ends = {other.tail, other.head, *other.aliases}
+        ends = {other.tail, other.head}
         if not (names & ends or any(_owner(n) in ends for n in names)):
             continue
-        said = stems(" ".join((other.label.replace("_", " "), other.note, other.head, *other.aliases)))
+        said = stems(" ".join((other.label.replace("_", " "), other.note, other.head)))
         if wanted & _WORK and other.label in {"employer", "job"} and other.mine:
             about = max(about, 1.0)
         about = max(about, _share(like, said) * (0.9 if _strong(other, like) else 0.6))
@@ -139,12 +138,12 @@ def _strong(other: Stated, like: Mapping[str, set[str]]) -> bool:
 
 def _owner(name: str) -> str:
     """The owner of a thing: of "Nortec's office", Nortec."""
-    return name.rsplit("'s ", maxsplit=1)[0] if "'s " in name and not name.startswith("user's ") else name
+    return name.rsplit("'s ", maxsplit=1)[0] if "'s " in name else name
 
 
 def _linked(item: Stated, everything: Sequence[Stated]) -> bool:
     """Whether the owner of a place is related to the user."""
     owner = _owner(item.head)
     return any(k.head == ME and k.tail == owner and k.label != "friend" for k in everything) or any(
-        k.tail == owner and k.head.startswith("user's ") for k in everything
+        k.tail == owner and not k.mine for k in everything
     )

@@ -9,9 +9,8 @@ from datetime import datetime, tzinfo
 from typing import TypeAlias
 
 from nyima.language.english.fields import NO
-from nyima.language.english.mentions import stems
 from nyima.language.times.moment import Moment, find_moment, read_moment
-from nyima.language.words import fold
+from nyima.language.words import fold, stems
 from nyima.services.known import Stated
 
 __all__ = ["Field", "FieldValue", "value_for"]

@@ -10,12 +10,23 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from nyima.domain.conversation import Origin
-from nyima.domain.records import KINDS, Claim, Interval, MemoryRecord, Provenance
+from nyima.domain.records import KINDS, ME, Interval, MemoryRecord, Provenance, Quote, Slot, Status
+from nyima.language.words import fold, segment
 
-__all__ = ["MIGRATIONS", "claim_key", "decode", "encode", "from_micros", "micros", "record_from_dict", "record_to_dict"]
+__all__ = [
+    "MIGRATIONS",
+    "claim_of_old",
+    "decode",
+    "encode",
+    "from_micros",
+    "micros",
+    "record_from_dict",
+    "record_to_dict",
+    "slot_key",
+]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SHARED = ("id", "provenance", "valid", "recorded", "claim", "stale", "supersedes")
+_SHARED = ("id", "provenance", "valid", "recorded", "stale", "supersedes")
 
 
 def micros(moment: datetime | None) -> int | None:
@@ -35,7 +46,7 @@ def record_to_dict(record: MemoryRecord) -> dict[str, Any]:
     return {
         "id": record.id,
         "kind": record.kind,
-        **{name: list(value) if isinstance(value, tuple) else value for name, value in own.items()},
+        **{name: _plain(value) for name, value in own.items()},
         "provenance": {
             "turns": list(made.turns),
             "records": list(made.records),
@@ -46,18 +57,36 @@ def record_to_dict(record: MemoryRecord) -> dict[str, Any]:
         },
         "valid": _interval_to_list(record.valid),
         "recorded": _interval_to_list(record.recorded),
-        "claim": [record.claim.subject, record.claim.relation] if record.claim else None,
         "stale": record.stale,
         "supersedes": record.supersedes,
     }
 
 
+def _plain(value: object) -> object:
+    """A field's value as JSON."""
+    match value:
+        case tuple():
+            return list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        case Quote(turn, start, end):
+            return [turn, start, end]
+        case Status():
+            return value.value
+        case _:
+            return value
+
+
 def record_from_dict(values: Mapping[str, Any]) -> MemoryRecord:
-    """The inverse of ``record_to_dict``. Raises KeyError, TypeError or ValueError for
-    anything else."""
+    """The inverse of ``record_to_dict``; also of what the first edition wrote. Raises KeyError,
+    TypeError or ValueError for anything else."""
+    if values["kind"] in {"fact", "relation"}:
+        values = claim_of_old(values, {})
     kind = KINDS[values["kind"]]
     made = values["provenance"]
     own = {f.name: values[f.name] for f in fields(kind) if f.name not in _SHARED and f.name in values}
+    if own.get("quote") is not None:
+        own["quote"] = Quote(*own["quote"])
+    if "status" in own:
+        own["status"] = Status(own["status"])
     own = {name: tuple(value) if isinstance(value, list) else value for name, value in own.items()}
     return kind(
         id=values["id"],
@@ -71,7 +100,6 @@ def record_from_dict(values: Mapping[str, Any]) -> MemoryRecord:
         ),
         valid=_interval_from_list(values["valid"]),
         recorded=_interval_from_list(values["recorded"]),
-        claim=Claim(*values["claim"]) if values.get("claim") else None,
         stale=bool(values.get("stale", False)),
         supersedes=values.get("supersedes"),
         **own,
@@ -156,19 +184,69 @@ def _first(db: sqlite3.Connection) -> None:
         db.execute(statement)
 
 
-def claim_key(claim: Claim | None) -> str | None:
-    """A claim as one text that can be indexed."""
-    return None if claim is None else f"{claim.subject}\x1f{claim.relation}"
+def slot_key(slot: Slot | None) -> str | None:
+    """A slot as one text that can be indexed."""
+    return None if slot is None else f"{slot.subject}\x1f{slot.attribute}"
 
 
-def _claims(db: sqlite3.Connection) -> None:
-    """An index of claims, so that what states the same is found at once."""
+def _slots(db: sqlite3.Connection) -> None:
+    """An index of what claims give a value of, so that what states the same is found at once."""
     db.execute("ALTER TABLE records ADD COLUMN claim TEXT")
     db.execute("CREATE INDEX records_claim ON records (scope, claim) WHERE claim IS NOT NULL")
-    for n, body in db.execute("SELECT n, body FROM records WHERE kind = 'fact'").fetchall():
-        pair = json.loads(body).get("claim")
-        key = claim_key(Claim(*pair)) if pair else None
-        db.execute("UPDATE records SET claim = ? WHERE n = ?", (key, n))
+
+
+def claim_of_old(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """A fact or relation of the first edition as a claim, both as JSON values; ``names`` are those of
+    the entities."""
+    kept = {k: v for k, v in values.items() if k not in {"claim", "key", "head", "label", "tail", "note", "rests"}}
+    if values["kind"] == "fact":
+        stated = {"subject": ME, "attribute": values["key"].replace("_", " "), "value": values["value"], "name": ME}
+    else:
+        stated = {
+            "subject": values["head"], "attribute": values["label"].replace("_", " "),
+            "value": names.get(values["tail"]) or values.get("note") or values["tail"],
+            "name": names.get(values["head"], values["head"]), "object": values["tail"],
+            "depends_on": values.get("rests", []),
+        }  # fmt: skip
+    return {**kept, **stated, "kind": "claim", "status": "holds", "quote": None, "when": ""}
+
+
+def _one_memory_a_statement(db: sqlite3.Connection) -> None:
+    """Facts and relations become claims; a fact that says what a relation says is closed, and stays in
+    history. What was still to be read by rules is not read any more; what was to be read by a model
+    is read as claims."""
+    old = db.execute("SELECT n, scope, id, kind, body FROM records WHERE kind IN ('fact', 'relation')").fetchall()
+    for scope in {row[1] for row in old}:
+        entities = db.execute("SELECT id, body FROM records WHERE scope = ? AND kind = 'entity'", (scope,))
+        names = {id: json.loads(body)["name"] for id, body in entities}
+        for n, _, id, kind, body in (row for row in old if row[1] == scope):
+            values = claim_of_old({"id": id, "kind": kind, **json.loads(body)}, names)
+            record = record_from_dict({**values, "valid": [0, None], "recorded": [0, None]})
+            for name in ("id", "kind"):
+                del values[name]
+            db.execute(
+                "UPDATE records SET kind = 'claim', claim = ?, session = ?, body = ? WHERE n = ?",
+                (slot_key(record.slot), record.region, json.dumps(values, ensure_ascii=False), n),
+            )
+            db.execute(f"DELETE FROM fts_{scope:d}_rest WHERE rowid = ?", (n,))
+            text = fold(segment(record.text))
+            db.execute(f"INSERT INTO fts_{scope:d}_rest(rowid, x) VALUES (?, ?)", (n, text))
+            db.execute("DELETE FROM vectors WHERE n = ?", (n,))
+    facts = db.execute(
+        "SELECT n, scope, id, body, rec_from FROM records WHERE kind = 'claim' AND id LIKE 'f-%' AND rec_to IS NULL"
+    )
+    for n, scope, id, body, since in facts.fetchall():
+        fact = json.loads(body)
+        beside = db.execute(
+            "SELECT body FROM records WHERE scope = ? AND kind = 'claim' AND rec_to IS NULL AND id <> ? AND id IN"
+            " (SELECT child FROM links WHERE scope = ? AND parent IN (SELECT value FROM json_each(?)))",
+            (scope, id, scope, json.dumps(fact["provenance"]["turns"])),
+        ).fetchall()
+        told = {fold(other["value"]) for (text,) in beside if (other := json.loads(text)).get("object")}
+        if fold(fact["value"]) in told:
+            db.execute("UPDATE records SET rec_to = ? WHERE n = ?", (since, n))
+    db.execute("DELETE FROM jobs WHERE kind IN ('graph', 'profile') AND state <> 'done'")
+    db.execute("UPDATE jobs SET kind = 'claims' WHERE kind = 'gate' AND state <> 'done'")
 
 
 def _counters(db: sqlite3.Connection) -> None:
@@ -194,5 +272,5 @@ def _counters(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX jobs_waiting ON jobs (state, due) WHERE state IN ('queued', 'leased', 'parked')")
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _claims, _counters)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _slots, _counters, _one_memory_a_statement)
 """Each runs once, in order, in one transaction with the raise of ``user_version``."""

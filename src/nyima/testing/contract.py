@@ -29,9 +29,10 @@ from nyima.domain.records import (
     MemoryRecord,
     Note,
     Passage,
-    ProfileFact,
     Provenance,
-    Relation,
+    Quote,
+    Slot,
+    Status,
     Summary,
 )
 from nyima.domain.storage import (
@@ -61,11 +62,10 @@ def _common(id: str, *, turns: tuple[str, ...] = (), at: datetime = T0) -> dict[
     return {"id": id, "provenance": made, "valid": Interval(at), "recorded": Interval(at)}
 
 
-def relation(id: str, *, label: str = "lives_in", tail: str = "x1", subclass: str = "Address") -> Relation:
-    """A relation of the user."""
-    claim = Claim("user", label)
-    note = f"The user {label.replace('_', ' ')} {tail}."
-    return Relation(**_common(id), claim=claim, head="user", label=label, tail=tail, note=note, subclass=subclass)
+def claim(id: str, *, attribute: str = "lives in", object: str = "x1", subclass: str = "Address") -> Claim:
+    """A claim about the user."""
+    value = f"value {object}"
+    return Claim(**_common(id), subject="user", attribute=attribute, value=value, object=object, subclass=subclass)
 
 
 def samples(text: str = "Füße 猫 👍") -> list[MemoryRecord]:
@@ -78,9 +78,19 @@ def samples(text: str = "Füße 猫 👍") -> list[MemoryRecord]:
         Episode(**common("e"), session="s1", position=0, speaker="Ana", said=text),
         Note(**common("n"), context="why", knowledge=text),
         Summary(**common("s"), level="running", covers=("s1", "s2"), body=text),
-        ProfileFact(**common("f"), key="k", value=text, claim=Claim("user", "k"), supersedes="f0", stale=True),
+        Claim(
+            **common("c"),
+            subject="user",
+            attribute="k",
+            value=text,
+            status=Status.PLANNED,
+            quote=Quote("t1", 2, 9),
+            when="tomorrow",
+            supersedes="c0",
+            stale=True,
+        ),
         Entity(**common("y"), name=text, subclass="Pet", aliases=("a", "b")),
-        Relation(**common("r"), head="y", label="is_a", tail="z", note=text),
+        Claim(**common("r"), subject="y", name="Ana", attribute="is a", value=text, object="z", depends_on=("c",)),
         Passage(**common("p"), document="d", place="p. 2", body=text),
     ]
 
@@ -149,14 +159,14 @@ class StoreContract:
         assert len(await store.jobs(ME)) == 1
 
     async def test_a_stale_expectation_is_a_conflict_only_about_the_same_thing(self, store: Store) -> None:
-        one, other = relation("r1", tail="x1"), relation("r2", tail="x2")
+        one, other = claim("r1", object="x1"), claim("r2", object="x2")
         revision = await store.commit(ME, Delta((Add(note("n1", "tea")),)))
         await store.commit(ME, Delta((Add(one),)), expect=revision)
         await store.commit(ME, Delta((Add(note("n2", "milk")),)), expect=revision)  # about something else
         for delta in (
             Delta((Add(other),)),  # states where the user lives, too
             Delta((Add(note("n3", "salt")), Retire("r1", T0))),
-            Delta((Revise("r1", replace(other, label="likes", claim=None)),)),
+            Delta((Revise("r1", replace(other, value="elsewhere")),)),
         ):
             with pytest.raises(Conflict):
                 await store.commit(ME, delta, expect=revision, jobs=[Job("j", "note", "x")])
@@ -427,11 +437,11 @@ class StoreContract:
         assert first.id == "j2"
         assert await leased(store, ME, "a", T0, 60, ("graph",)) is None
 
-    async def test_claims_are_found_and_relations_by_what_they_touch(self, store: Store) -> None:
-        one, two = (relation(f"r{n}", tail=f"x{n}") for n in (1, 2))
-        other = replace(relation("r3", label="likes", tail="x1"), rests=("r1",))
+    async def test_claims_are_found_by_slot_and_by_what_they_touch(self, store: Store) -> None:
+        one, two = (claim(f"r{n}", object=f"x{n}") for n in (1, 2))
+        other = replace(claim("r3", attribute="likes"), depends_on=("r1",))
         await store.commit(ME, Delta(tuple(Add(r) for r in (one, two, other))))
-        claimed = await store.records(ME, RecordFilter(claims=(Claim("user", "lives_in"),)))
+        claimed = await store.records(ME, RecordFilter(slots=(Slot("user", "lives in"),)))
         assert {r.id for r in claimed} == {"r1", "r2"}
         for parent, children in (
             ("user", {"r1", "r2", "r3"}),
@@ -441,11 +451,11 @@ class StoreContract:
         ):
             assert {r.id for r in await store.records(ME, RecordFilter(turns=(parent,)))} == children
         await store.commit(ME, Delta((Retire("r1", T0 + timedelta(days=1), "moved"),)))
-        claimed = await store.records(ME, RecordFilter(claims=(Claim("user", "lives_in"),)))
+        claimed = await store.records(ME, RecordFilter(slots=(Slot("user", "lives in"),)))
         assert {r.id for r in claimed} == {"r2"}
 
     async def test_vectors_and_the_centres_of_partitions(self, store: Store) -> None:
-        made = [relation(f"r{n}", tail=f"x{n}", subclass="Address" if n < 3 else "Other") for n in (1, 2, 3)]
+        made = [claim(f"r{n}", object=f"x{n}", subclass="Address" if n < 3 else "Other") for n in (1, 2, 3)]
         await store.commit(ME, Delta(tuple(Add(r) for r in made)))
         vectors = {f"r{n}": struct.pack("<3f", *(float(i == n) for i in (1, 2, 3))) for n in (1, 2, 3)}
         assert await store.centres(ME) == {}
@@ -453,16 +463,16 @@ class StoreContract:
         assert await store.vectors(ME, ["r2", "r3", "gone"]) == {"r2": vectors["r2"], "r3": vectors["r3"]}
         centres = {place: struct.unpack("<3f", mean) for place, mean in (await store.centres(ME)).items()}
         assert centres == {"partition Address": (0.5, 0.5, 0.0), "partition Other": (0.0, 0.0, 1.0)}
-        probe = Probe(vector=vectors["r3"], kinds=("relation",), regions=("partition Address",))
+        probe = Probe(vector=vectors["r3"], kinds=("claim",), regions=("partition Address",))
         assert {h.id for h in await store.search(ME, probe)} == {"r1", "r2"}
-        words = Probe(words="lives", kinds=("relation",), regions=("partition Other", "none such"))
+        words = Probe(words="lives", kinds=("claim",), regions=("partition Other", "none such"))
         assert [h.id for h in await store.search(ME, words)] == ["r3"]
         later = replace(made[0], id="r4", recorded=Interval(T0 + timedelta(days=1)))
         await store.commit(ME, Delta((Revise("r1", later, "changed"),)))
         await store.commit(ME, Delta((Retire("r3", T0 + timedelta(days=1), "over"),)))
         centres = {place: struct.unpack("<3f", mean) for place, mean in (await store.centres(ME)).items()}
         assert centres == {"partition Address": (0.0, 1.0, 0.0)}
-        assert {h.id for h in await store.search(ME, Probe(vector=vectors["r1"], kinds=("relation",)))} == {"r2"}
+        assert {h.id for h in await store.search(ME, Probe(vector=vectors["r1"], kinds=("claim",)))} == {"r2"}
         await store.commit(ME, Delta((Erase("r2"),)))
         assert await store.centres(ME) == {}
 

@@ -398,7 +398,7 @@ def _steps(rows: Sequence[ChangeRow], ask: AskChanges) -> list[ChangeRow]:
 def _centres(shelf: _Shelf) -> Mapping[str, Vector]:
     members: dict[str, list[tuple[float, ...]]] = {}
     for record in shelf.records.values():
-        if record.kind == "relation" and record.recorded.until is None and record.id in shelf.vectors:
+        if record.kind == "claim" and record.recorded.until is None and record.id in shelf.vectors:
             members.setdefault(record.region, []).append(_floats(shelf.vectors[record.id]))
     means = {p: [sum(column) / len(rows) for column in zip(*rows, strict=True)] for p, rows in members.items()}
     return {place: struct.pack(f"<{len(mean)}f", *mean) for place, mean in means.items()}
@@ -411,7 +411,7 @@ def _matches(record: MemoryRecord, where: RecordFilter) -> bool:
         return False
     if where.turns and not set(where.turns) & set(record.parents):
         return False
-    if where.claims and record.claim not in where.claims:
+    if where.slots and record.slot not in where.slots:
         return False
     if where.bases and record.id.partition("~")[0] not in where.bases:
         return False

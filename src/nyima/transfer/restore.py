@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,7 +14,7 @@ from nyima.domain.conversation import Origin, Role, Session, Turn, as_utc, clean
 from nyima.errors import InputError
 from nyima.mechanisms.pins import pin, pinned
 from nyima.memory import Memory
-from nyima.stores.encoding import record_from_dict
+from nyima.stores.encoding import claim_of_old, record_from_dict
 
 __all__ = ["is_export", "read_export", "restore"]
 
@@ -58,6 +59,17 @@ def read_export(data: bytes, name: str) -> list[str]:
         raise InputError(f"{name} is no UTF-8 text (byte {error.start}): export it again") from error
 
 
+def _entity_names(lines: Sequence[str]) -> dict[str, str]:
+    """The names of the entities in an export of the first edition, whose relations name them by their ids."""
+    found: dict[str, str] = {}
+    for line in lines:
+        if '"entity"' in line:
+            with contextlib.suppress(ValueError, LookupError, TypeError, RecursionError):
+                record = json.loads(line)["record"]
+                found[record["id"]] = str(record["name"])
+    return found
+
+
 async def restore(memory: Memory, lines: Sequence[str], name: str) -> dict[str, Any]:
     """Store everything under its own ids; what is there already stays as it is. Raises
     InputError with the line that cannot be read; then nothing was stored."""
@@ -65,6 +77,7 @@ async def restore(memory: Memory, lines: Sequence[str], name: str) -> dict[str, 
     turns: dict[str, list[Turn]] = {}
     records: list[Add] = []
     pins: list[str] = []
+    names = _entity_names(lines)
     for number, line in enumerate(lines, 1):
         try:
             row: dict[str, Any] = json.loads(line)
@@ -75,7 +88,9 @@ async def restore(memory: Memory, lines: Sequence[str], name: str) -> dict[str, 
                 turn = _turn(row["turn"])
                 turns.setdefault(turn.session, []).append(turn)
             elif "record" in row:
-                records.append(Add(record_from_dict(row["record"])))
+                given = row["record"]
+                old = given["kind"] in {"fact", "relation"}
+                records.append(Add(record_from_dict(claim_of_old(given, names) if old else given)))
             elif "pin" in row:
                 pins.append(_text(row["pin"]))
         except (

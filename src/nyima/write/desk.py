@@ -9,14 +9,14 @@ from typing import Any
 
 from nyima.domain.conversation import Origin, Role, Scope, Session, Turn, dialogue_lines
 from nyima.domain.evidence import Notes
-from nyima.domain.ports import Clock, Embedder, Event
+from nyima.domain.ports import Clock, Embedder, Event, Verifier
 from nyima.domain.recipe import Recipe
 from nyima.domain.storage import AskEvents, AskTurns, Store
 from nyima.errors import NotFound
 from nyima.language.words import cut_tokens, own_words, tokens
 from nyima.read.calls import Caller
 
-__all__ = ["Desk", "facts_event", "is_users", "notes_event", "notes_of", "own_turn", "windows"]
+__all__ = ["Desk", "is_users", "notes_event", "notes_of", "own_turn", "windows"]
 
 
 _NO_RECIPE = Recipe("none", "nothing is written")
@@ -32,7 +32,8 @@ class Desk:
     """What a writer works with: the store to read, a model to ask, the time, how many tokens of
     dialogue a prompt may hold, and the memory's recipe. ``zone`` is the user's, ``subclasses``
     are texts of the settings that add some to the graph's. ``follow_ups`` names the writers
-    that what was noted of a turn asks for, each with the suffix of its job. ``shared`` holds
+    that what was noted of a turn asks for, each with the suffix of its job. ``verifier`` looks again
+    at what is to be believed. ``shared`` holds
     what is made once for all turns."""
 
     store: Store
@@ -44,6 +45,7 @@ class Desk:
     zone: tzinfo = UTC
     subclasses: tuple[str, ...] = ()
     follow_ups: Callable[[Notes], Sequence[tuple[str, str]]] = _none
+    verifier: Verifier | None = None
     shared: dict[str, Any] = field(default_factory=dict[str, Any])
 
     async def around(self, scope: Scope, turn_id: str, before: int) -> tuple[Turn, list[Turn]]:
@@ -102,9 +104,3 @@ async def notes_of(store: Store, scope: Scope, turns: Sequence[Turn], kind: str 
     """The notes of some turns, by turn id."""
     wanted = tuple(t.id for t in turns)
     return {e.body["turn"]: e for e in await store.ask(scope, AskEvents(kind, wanted)) if e.body["turn"] in wanted}
-
-
-def facts_event(turn: Turn, facts: Sequence[tuple[str, str]], at: Clock) -> Event:
-    """The journal line with the facts that the record's own call found."""
-    body = {"turn": turn.id, "facts": [list(f) for f in facts]}
-    return Event(f"facts-{turn.id}", "facts", at.now(), (turn.id,), body)

@@ -18,14 +18,15 @@ from nyima.domain.evidence import Notes
 from nyima.domain.mechanism import Registry, When, Writer
 from nyima.domain.ports import Clock, Embedder, Event, Job, follow_up
 from nyima.domain.recipe import Recipe
-from nyima.domain.records import Episode, Note, ProfileFact
+from nyima.domain.records import Claim, Episode, Note
 from nyima.domain.roles import Written
 from nyima.domain.storage import Store
 from nyima.errors import ConfigError, Conflict, LostLease, ModelError, NotFound, NyimaError, StoreError
-from nyima.language.facts import proposals
-from nyima.language.intent import first_person, worth_keeping
-from nyima.language.words import own_words, words
+from nyima.language.intent import worth_keeping
+from nyima.language.words import own_words
+from nyima.prompts.prompt import version
 from nyima.read.embedding import index_pending
+from nyima.write.claims import quote_of
 from nyima.write.desk import Desk, notes_event
 
 __all__ = ["Ingest", "JobProgress", "settled", "turn_id"]
@@ -54,9 +55,7 @@ def _checked(written: object, writer: Writer, subject: str) -> Written:
         raise ConfigError(f"the writer {writer.name!r} returned {type(written).__name__}: return a Written")
     for change in written.delta.changes:
         record = change.record if isinstance(change, Add) else change.successor if isinstance(change, Revise) else None
-        if isinstance(record, Note | Episode | ProfileFact) and not (
-            record.provenance.turns or record.provenance.records
-        ):
+        if isinstance(record, Note | Episode | Claim) and not (record.provenance.turns or record.provenance.records):
             raise ConfigError(
                 f"the writer {writer.name!r} made the record {record.id!r} and does not say of what, so that no erase"
                 " would find it: give Provenance(turns=…)"
@@ -76,16 +75,12 @@ def _all(writer: Writer) -> bool:
     return True
 
 
-def settled(said: Turn, notes: Notes, quoted: Sequence[str] = ()) -> Notes:
-    """The notes with the decision corrected by what can be seen in the turn. A value that a
-    document or another source gave (``quoted``) is no fact about the user unless the user
-    speaks of themselves: to ask about it is not to say it."""
-    if quoted and not first_person(said.text):
-        there = {word for text in quoted for word in words(text)}
-        notes = replace(notes, facts=tuple((k, v) for k, v in notes.facts if not set(words(v)) <= there))
+def settled(said: Turn, notes: Notes) -> Notes:
+    """The notes with the decision corrected by what can be seen in the turn: what states a claim is
+    kept, and so is a statement in the first person; a plain question is not."""
     own = own_words(said.text)
-    supported = len(proposals(notes.facts, said.id, own, ""))
-    return replace(notes, remember=worth_keeping(own, notes.remember, supported))
+    stated = sum(quote_of(claim.value, replace(said, text=own)) is not None for claim in notes.claims)
+    return replace(notes, remember=worth_keeping(own, notes.remember, stated))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,20 +127,25 @@ class Ingest:
         notes: Notes,
         recipe: Recipe,
         logged: Sequence[Event],
+        shown: Sequence[Claim] = (),
     ) -> None:
-        """Store a reply with its notes and the events that are ``logged`` with it; closes the job that was opened with the user's
-        turn, unless the notes are missing, when it stays for the worker."""
+        """Store a reply with its notes and the events that are ``logged`` with it. ``shown`` are the
+        claims that the notes' numbers mean. The job that was opened with the user's turn is closed,
+        unless it has claims to settle or the notes are missing: then it stays for the worker."""
         events = list(logged)
         jobs: list[Job] = []
         close = None
         if recipe.takes_notes and notes.complete:
             body: dict[str, object] = {
                 "remember": notes.remember,
-                "facts": [list(f) for f in notes.facts],
-                "by": "reply",
+                "claims": [[c.who, c.what, c.value, c.status] for c in notes.claims],
+                "outdated": [shown[n - 1].id for n in notes.outdated if 0 < n <= len(shown)],
+                "known": [claim.id for claim in shown],
+                "by": version("reply"),
             }
             events.append(notes_event(said, body, self.clock))
-            close = f"gate-{said.id}"
+            # What was noted is settled by the turn's job; where there is nothing to settle, it is done.
+            close = None if (notes.claims or notes.outdated) and "claims" in recipe.writers else f"claims-{said.id}"
             asked_for = self.desk(recipe).follow_ups(notes)
             jobs += [follow_up(name, said.id, recipe.name, suffix) for name, suffix in asked_for]
         delta = self.at_once([reply], recipe)

@@ -9,7 +9,7 @@ import pytest
 
 from made import put, relation
 from nyima.language.relations import SUBCLASSES, Subclass
-from nyima.mechanisms.graph.partitions import Partitions, floats
+from nyima.write.partitions import Partitions, floats
 from nyima.memory import Memory
 from nyima.testing import HashEmbedder
 

@@ -15,7 +15,7 @@ from nyima.app.registry import recipe_named
 from nyima.domain.evidence import Budget, Query, Step
 from nyima.errors import InputError
 from nyima.mechanisms.by_hand import Link
-from nyima.mechanisms.graph.partitions import Partitions, floats
+from nyima.write.partitions import Partitions, floats
 from nyima.mechanisms.graph.policy import Policy, RulePolicy, fresh_policy, policy_from
 from nyima.mechanisms.graph.walk import WalkSelector, question_parts, walk
 from nyima.memory import Memory, Said

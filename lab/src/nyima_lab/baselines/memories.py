@@ -13,17 +13,17 @@ from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.mechanism import Mechanism, When, Writer
 from nyima.domain.ports import Probe, RecordFilter, Vector
-from nyima.domain.records import Relation
+from nyima.domain.records import Claim
 from nyima.domain.roles import Judgement
 from nyima.domain.storage import Store
 from nyima.errors import ModelError, ModelGarbled
 from nyima.language.words import cut_tokens
-from nyima.mechanisms.graph.partitions import Embed, floats
-from nyima.mechanisms.graph.writer import GraphWriter
+from nyima.mechanisms.claims import ClaimWriter
 from nyima.prompts.prompt import Prompt, TextOut
 from nyima.read.calls import Caller
 from nyima.read.judge import ScoreJudge
 from nyima.read.ranking import coverage
+from nyima.write.partitions import Embed, floats
 from nyima_lab.baselines.partition_agent import learned_agent, partition_states, seen_from
 
 __all__ = ["MECHANISM", "DecomposingJudge", "EveryRetriever", "PartitionRetriever"]
@@ -63,10 +63,10 @@ class EveryRetriever:
     store: Store
 
     async def retrieve(self, scope: Scope, step: Step) -> list[Evidence]:
-        """Every relation that is believed."""
+        """Every claim that is believed."""
         query = step.query
-        where = RecordFilter(kinds=("relation",), at=query.at, as_of=query.as_of)
-        found = [r for r in await self.store.records(scope, where) if isinstance(r, Relation)]
+        where = RecordFilter(kinds=("claim",), at=query.at, as_of=query.as_of)
+        found = [r for r in await self.store.records(scope, where) if isinstance(r, Claim)]
         found.sort(key=lambda r: (r.valid.since, r.id), reverse=True)
         return [Evidence(r.text, step.source, 1.0 - i / 1e6, r, r.valid.since) for i, r in enumerate(found[: step.k])]
 
@@ -82,7 +82,7 @@ class PartitionRetriever:
     async def retrieve(self, scope: Scope, step: Step) -> list[Evidence]:
         """Up to ``step.k`` memories; by words from all partitions without vectors."""
         query = step.query
-        probe = Probe(words=query.words(), kinds=("relation",), k=step.k, at=query.at, as_of=query.as_of)
+        probe = Probe(words=query.words(), kinds=("claim",), k=step.k, at=query.at, as_of=query.as_of)
         try:
             if self.embed is None:
                 raise ModelError("no vectors")
@@ -159,15 +159,13 @@ class DecomposingJudge:
 
 MECHANISM = Mechanism(
     "memories",
-    "relations that are only added: the baselines of Wang et al. 2024",
+    "claims that are only added: the baselines of Wang et al. 2024",
     writers=(
         Writer(
             "memories",
             When.TURN,
-            lambda desk, scope, job: GraphWriter(desk, edits_too=False).write(scope, job),
-            needs_model=False,
+            lambda desk, scope, job: ClaimWriter(desk, adds_only=True).write(scope, job),
             again=lambda record: record.provenance.turns,
-            quick=True,
         ),
     ),
     retrievers={

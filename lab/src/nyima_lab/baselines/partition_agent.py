@@ -25,7 +25,7 @@ _NEAREST = 20
 
 async def seen_from(store: Store, scope: Scope, query: Query, vector: Vector) -> list[Hit]:
     """The memories as a question sees them, the nearest first."""
-    probe = Probe(vector=vector, kinds=("relation",), k=_SEEN, at=query.at, as_of=query.as_of)
+    probe = Probe(vector=vector, kinds=("claim",), k=_SEEN, at=query.at, as_of=query.as_of)
     return await store.search(scope, probe)
 
 

@@ -24,7 +24,7 @@ from nyima.domain.ports import ChatModel, Embedder, RecordFilter
 from nyima.domain.records import MemoryRecord
 from nyima.errors import InputError
 from nyima.language.words import fold
-from nyima.mechanisms.by_hand import Link
+from nyima.mechanisms.by_hand import Statement
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock
 from nyima.write.jobs import turn_id
@@ -104,7 +104,7 @@ async def run_cascades(
 ) -> dict[str, Any]:
     """Play each case through the shipped path and judge what the question finds.
 
-    ``by_hand`` states the facts through ``Memory.relate``; else the turns are read, with a
+    ``by_hand`` states the facts through ``Memory.state``; else the turns are read, with a
     model when there is one. ``models`` answer the question, and write the notes."""
     outcomes: list[Outcome] = []
     for done, case in enumerate(cases, 1):
@@ -160,14 +160,14 @@ async def _by_hand(memory: Memory, row: Mapping[str, Any], made: Sequence[str | 
             await memory.retire(old.id)
         return None
     rests = tuple(i for r in row.get("rests_on") or () if (i := made[r]))
-    link = Link(row["head"], row["label"], row["tail"], row["note"], rests=rests, turn=turn)
+    said = Statement(row["head"], row["label"].replace("_", " "), row["tail"], depends_on=rests, turn=turn)
     old = await _current(memory, made[row["replaces"]]) if row.get("replaces") is not None else None
-    return (await memory.relate(link, replaces=old.id if old else None)).id
+    return (await memory.state(said, replaces=[old.id] if old else [])).id
 
 
 async def _current(memory: Memory, id: str | None) -> MemoryRecord | None:
     """The open record that a record has become."""
-    where = RecordFilter(kinds=("relation",))
+    where = RecordFilter(kinds=("claim",))
     live = {r.id: r for r in await memory.store.records(memory.scope, where)}
     return live.get(id or "") or next((r for r in live.values() if r.supersedes == id), None)
 

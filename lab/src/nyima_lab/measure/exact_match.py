@@ -14,11 +14,10 @@ from zoneinfo import ZoneInfo
 from nyima.app.environment import build, load_settings
 from nyima.domain.conversation import Role
 from nyima.domain.ports import ChatModel, Embedder
-from nyima.domain.records import Relation
 from nyima.errors import InputError
 from nyima.language.times.moment import read_moment
 from nyima.language.words import fold
-from nyima.mechanisms.by_hand import Link
+from nyima.mechanisms.by_hand import Statement
 from nyima.memory import Memory, Said
 from nyima.services import destination, fill, read_form, upcoming
 from nyima.testing import FixedClock
@@ -96,17 +95,15 @@ async def _tell(
         return
     row = statement["record"]
     label = row["label"]
-    stated = await memory.relate(Link(row["head"], label, row["tail"], row["note"], since=clock.at))
+    stated = await memory.state(Statement(row["head"], label.replace("_", " "), row["tail"], since=clock.at))
     when = _when(row)
     if events and "cancel" in f"{label} {row['tail']}":
-        live = await memory.records(kinds=("relation",))
-        for record in [r for r in live if isinstance(r, Relation) and r.label == "takes_place" and r.id != stated.id][
-            -1:
-        ]:
-            await memory.retire(record.id)
+        live = await memory.claims()
+        for claim in [c for c in live if c.attribute == "takes place" and c.id != stated.id][-1:]:
+            await memory.retire(claim.id)
     elif events and when and label not in _PLACES:
         thing = row["head"] if row["head"] != "user" else f"user's {label.replace('_', ' ')}"
-        await memory.relate(Link(thing, "takes_place", when, row["note"], since=clock.at))
+        await memory.state(Statement(thing, "takes place", when, since=clock.at))
 
 
 def _when(row: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nyima.domain.records import Relation
+from nyima.domain.records import Claim
 from nyima.errors import InputError
 from nyima.language.words import fold
 from nyima.mechanisms.graph.learning import Example
@@ -25,10 +25,10 @@ async def write_sheet(memory: Memory, examples: Sequence[Example], path: Path) -
     """A CSV with a line for every extracted memory beside its turns, and for every pair
     beside the memories that it needs; somebody writes yes or no into ``right``. The number
     of lines."""
-    relations = [r for r in await memory.records(kinds=("relation",)) if isinstance(r, Relation) and r.provenance.turns]
+    claims = [r for r in await memory.records(kinds=("claim",)) if isinstance(r, Claim) and r.provenance.turns]
     turns = {t.id: t.text for t in await memory.turns()}
-    texts = {r.id: r.text for r in relations}
-    rows = [("memory", " ".join(turns.get(t, "") for t in r.provenance.turns), r.text, "") for r in relations]
+    texts = {r.id: r.text for r in claims}
+    rows = [("memory", " ".join(turns.get(t, "") for t in r.provenance.turns), r.text, "") for r in claims]
     rows += [
         ("pair", " ".join(texts.get(i, "") for i in sorted(e.required)), f"{e.question} {e.answer}", "")
         for e in examples

@@ -93,7 +93,7 @@ async def _one(attack: Attack, chat: ChatModel, embedder: Embedder | None, path:
         await nyima.drain()
         text, shown = await _asked(nyima, attack.question)
         await nyima.drain()
-        made = await memory.records(kinds=("note", "fact", "relation", "entity", "summary"))
+        made = await memory.records(kinds=("note", "claim", "entity", "summary"))
         planted = [r.text for r in made if any(fold(p) in fold(r.text) for p in attack.plants)]
     bare = await _bare(chat, attack)
     return {

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from nyima.app.registry import recipe_named
 from nyima.domain.conversation import Role
 from nyima.domain.ports import ChatModel, Embedder
-from nyima.domain.records import MemoryRecord, Note, ProfileFact, Summary
+from nyima.domain.records import Claim, MemoryRecord, Note, Summary
 from nyima.errors import InputError, ModelError
 from nyima.language.intent import first_person, worth_keeping
 from nyima.language.words import content_words, sentences, words
@@ -228,7 +228,7 @@ async def memory_quality(
 
 def _made_by(recipe: str) -> set[str]:
     """The kinds that a recipe's writers make: where there is none, it counts as empty."""
-    kinds = {"conditional": "note", "profile": "fact", "recursive": "summary", "summary": "summary"}
+    kinds = {"conditional": "note", "claims": "claim", "recursive": "summary", "summary": "summary"}
     kinds |= {"memorybank": "summary", "memochat": "summary"}
     return {kinds[writer] for writer in recipe_named(recipe).writers if writer in kinds}
 
@@ -241,7 +241,7 @@ def _shown(values: Sequence[float]) -> dict[str, float]:
 def _families(records: Sequence[MemoryRecord]) -> dict[str, list[MemoryRecord]]:
     families: dict[str, list[MemoryRecord]] = {}
     for record in records:
-        if isinstance(record, (Note, ProfileFact, Summary)):
+        if isinstance(record, (Note, Claim, Summary)):
             families.setdefault(record.kind, []).append(record)
     return families
 

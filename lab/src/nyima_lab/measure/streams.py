@@ -18,7 +18,7 @@ from typing import Any
 
 from nyima.domain.conversation import Role
 from nyima.domain.ports import ChatModel, Embedder, RecordFilter
-from nyima.domain.records import Episode, MemoryRecord, Note, ProfileFact, Summary
+from nyima.domain.records import Claim, Episode, MemoryRecord, Note, Summary
 from nyima.language.words import fold
 from nyima.memory import Said
 from nyima_lab.measure.cases import Case
@@ -118,23 +118,23 @@ def _has(text: str, value: str) -> bool:
     return re.search(rf"\b{re.escape(fold(value))}\b", fold(text)) is not None
 
 
-def _stated(records: Sequence[MemoryRecord]) -> list[ProfileFact | Summary]:
+def _stated(records: Sequence[MemoryRecord]) -> list[Claim | Summary]:
     """What states something as true: facts and the running memory. Notes and episodes
     tell what was said at a time."""
-    return [r for r in records if isinstance(r, ProfileFact) or (isinstance(r, Summary) and r.level == "running")]
+    return [r for r in records if isinstance(r, Claim) or (isinstance(r, Summary) and r.level == "running")]
 
 
 def stream_rates(stream: Stream, live: Sequence[MemoryRecord], every: Sequence[MemoryRecord]) -> dict[str, float]:
     """The rates of one stream from the records that are live at its end and ``every`` one
     there was (episodes left out): values known, replaced ones still stated, current ones
     lost, a friend's facts as the user's own, dates that nobody said, records told twice."""
-    facts = [r for r in live if isinstance(r, ProfileFact)]
+    facts = [r for r in live if isinstance(r, Claim)]
     notes = [r for r in live if isinstance(r, Note)]
     stated = _stated(live)
     known = [v for v in stream.live if any(_has(r.text, v) for r in _stated(every))]
     lost = [v for v in known if not any(_has(r.text, v) for r in stated)]
-    mine = [f for f in facts if any(_has(f.value, v) for v in stream.others) and "friend" not in f.key]
-    made: list[ProfileFact | Note] = [*facts, *notes]
+    mine = [f for f in facts if any(_has(f.value, v) for v in stream.others) and f.subject == ME]
+    made: list[Claim | Note] = [*facts, *notes]
     dated = [r for r in made if _DATES.search(r.text)]
     wrong = [r for r in dated if not all(any(_same_day(d, day) for day in stream.days) for d in _DATES.findall(r.text))]
     texts = [fold(r.text) for r in made]

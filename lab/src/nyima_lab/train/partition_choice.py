@@ -15,7 +15,7 @@ import numpy as np
 
 from nyima.domain.evidence import Evidence, Query
 from nyima.domain.ports import ChatModel, Embedder, RecordFilter
-from nyima.domain.records import Relation
+from nyima.domain.records import Claim
 from nyima.errors import InputError
 from nyima.mechanisms.graph.learning import Adam, Example, Reward, through
 from nyima.mechanisms.graph.policy import Array, Policy, fresh_policy
@@ -66,7 +66,7 @@ async def _choice(
     best = {place: [h for h in hits if h.session == place][:k] for place in states}
     ids = tuple({h.id for some in (*best.values(), hits[:k]) for h in some})
     rows = await memory.store.records(memory.scope, RecordFilter(ids=ids, retired=True))
-    pieces = {r.id: Evidence(r.text, "graph", 0.0, r, r.valid.since) for r in rows if isinstance(r, Relation)}
+    pieces = {r.id: Evidence(r.text, "graph", 0.0, r, r.valid.since) for r in rows if isinstance(r, Claim)}
     nearest = await PartitionRetriever(memory.store, embedder.embed).nearest(memory.scope, vector, states)
     found = {place: tuple(pieces[h.id] for h in some) for place, some in best.items()}
     return PartitionChoice(asked, states, found, nearest, tuple(pieces[h.id] for h in hits[:k]))

@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from nyima.app.registry import recipe_named
-from nyima.domain.conversation import Role
 from nyima.domain.evidence import Evidence, Query, Step
 from nyima.domain.ports import ChatModel, Embedder
-from nyima.domain.records import Relation
+from nyima.domain.records import Claim
 from nyima.errors import InputError, ModelGarbled
 from nyima.language.words import fold
-from nyima.mechanisms.by_hand import Link
+from nyima.mechanisms.by_hand import Statement
 from nyima.mechanisms.graph.learning import Example
-from nyima.memory import Memory, Said
+from nyima.memory import Memory
 from nyima.testing import FixedClock
 from nyima_lab.measure.asking import (
     ASSOCIATIONS,
@@ -46,6 +45,7 @@ __all__ = [
 _TOPIC = re.compile(r"^\s*【(.+?)】\s*")
 _NAMES = re.compile(r"(?<=[\w,;:'’)] )(?!I\b|User\b)[A-Z][\w&'-]+(?: (?:of |de |the )?[A-Z][\w&'-]+)*")
 _LONGEST = 200
+_MOST_SAID = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +147,8 @@ async def _tell_realmem(memory: Memory, dialogues: Sequence[Any], clock: FixedCl
             if fold(head) == fold(tail) or (dialogue["session_uuid"], content) in ids:
                 continue
             clock.forward(seconds=1)
-            link = Link(head, "has note", tail[:_LONGEST], content, since=clock.at, turn=f"t-{n}")
-            made = await memory.relate(link)
+            said = Statement(head, "has note", content, since=clock.at, turn=f"t-{n}", object=tail[:_LONGEST])
+            made = await memory.state(said)
             ids[dialogue["session_uuid"], content] = made.id
     return ids
 
@@ -167,9 +167,8 @@ def _realmem_queries(dialogue: Any, ids: dict[tuple[str, str], str], group: str)
 
 
 async def _longmemeval(path: Path, embedder: Embedder, note: SampleReport) -> Questions:
-    """The oracle file: each question's evidence sessions read by the rules, and the memories
-    that came from its evidence turns. Questions whose evidence the rules do not reach are
-    left out."""
+    """The oracle file: each question's evidence sessions, a memory for each of the user's turns, and the
+    memories of its evidence turns."""
     items = load_json(path)
     for number, item in enumerate(items, 1):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -194,23 +193,24 @@ async def _tell_longmemeval(memory: Memory, item: Any, clock: FixedClock) -> fro
     for s, turns in enumerate(item["haystack_sessions"]):
         date = re.sub(r" \(\w+\)", "", item["haystack_dates"][s])
         clock.at = max(clock.at, datetime.strptime(date, "%Y/%m/%d %H:%M").replace(tzinfo=UTC))
-        said = [
-            Said(t["content"], Role(t["role"]), clock.at + timedelta(seconds=i), id=f"{i}")
-            for i, t in enumerate(turns)
-            if t["content"].strip()
-        ]
-        stored = await memory.remember(said, session=f"s{s}")
-        await memory.drain()
-        wanted = {f"{i}" for i, t in enumerate(turns) if t.get("has_answer") and t["role"] == "user"}
-        gold |= {t.id for t, one in zip(stored.turns, said, strict=True) if one.id in wanted}
-    relations = await memory.records(kinds=("relation",))
-    return frozenset(r.id for r in relations if isinstance(r, Relation) and gold & {*r.provenance.turns})
+        for n, turn in enumerate(turns):
+            content = str(turn["content"]).strip()
+            if turn["role"] != "user" or not content:
+                continue
+            clock.forward(seconds=1)
+            head, tail = _linked(content)
+            said = Statement(
+                head, "said", content[:_MOST_SAID], since=clock.at, turn=f"t-{s}-{n}", object=tail[:_LONGEST]
+            )
+            made = await memory.state(said)
+            gold |= {made.id} if turn.get("has_answer") else set()
+    return frozenset(gold)
 
 
 # --- with a model ---
 
 
-async def associations(memories: Sequence[Relation], model: ChatModel) -> list[tuple[tuple[int, ...], str]]:
+async def associations(memories: Sequence[Claim], model: ChatModel) -> list[tuple[tuple[int, ...], str]]:
     """Groups of memories that belong together, by number from 0, each with why."""
     listed = "\n".join(f"{i}. {m.text}" for i, m in enumerate(memories, 1))
     try:
@@ -235,7 +235,7 @@ async def own_examples(
 ) -> list[Example]:
     """Examples from a memory of one's own: a question for each association, checked to be
     no copy of the memories that it needs."""
-    relations = [r for r in await memory.records(kinds=("relation",)) if isinstance(r, Relation) and not r.stale]
+    relations = [r for r in await memory.records(kinds=("claim",)) if isinstance(r, Claim) and not r.stale]
     if len(relations) < 4:
         raise InputError(f"{len(relations)} memories are too few to ask about: talk some more, or give --realmem")
     found: list[Example] = []
@@ -260,7 +260,7 @@ async def own_examples(
 async def data_quality(memory: Memory, examples: Sequence[Example], model: ChatModel) -> dict[str, float]:
     """Self-verification (Wang et al. 2024, table 7): the share of extracted memories that
     their turn says, and of pairs whose answer the required memories give."""
-    relations = [r for r in await memory.records(kinds=("relation",)) if isinstance(r, Relation) and r.provenance.turns]
+    relations = [r for r in await memory.records(kinds=("claim",)) if isinstance(r, Claim) and r.provenance.turns]
     turns = {t.id: t.text for t in await memory.turns()}
     said: list[bool] = []
     for relation in relations:

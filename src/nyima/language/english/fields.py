@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["AFFIX", "ATTRIBUTE", "FILLER", "HAPPENED", "NAMING", "NO", "ROLES", "SAME", "SELF", "THEIRS", "WEEKLY"]
+__all__ = [
+    "AFFIX",
+    "ATTRIBUTE",
+    "FILLER",
+    "HAPPENED",
+    "NAMING",
+    "NO",
+    "ROLES",
+    "SAME",
+    "SELF",
+    "THEIRS",
+    "WEEKLY",
+    "attribute_of",
+    "is_person",
+]
 
 SELF = re.compile(
     r"\b(?:your|my|the|guest|patient|passenger|applicant|customer|policy ?holder|card ?holder|holder|person booking|you|"
@@ -54,3 +68,66 @@ HAPPENED = re.compile(
     re.IGNORECASE,
 )
 """A sentence that tells what the user did: its date is past, whatever year it was read as."""
+
+
+_ATTRIBUTES = {
+    "name": "full-name is-called called is-named named first-name is-called",
+    "nickname": "go-by call-me",
+    "surname": "last-name family-name",
+    "age": "years-old turned turn be-years-old",
+    "birthday": "birth-date date-of-birth born born-on born-in be-born be-born-on be-born-in",
+    "gender": "sex pronouns",
+    "location": "live live-in live-at live-on lives-in move move-to move-into home hometown based-in be-based-in reside-in residence settle-in relocate-to city city-of-residence town lives where-lives place-of-residence currently-lives",
+    "address": "home-address postal-address street-address be-at",
+    "phone": "phone-number mobile mobile-number telephone mobile-phone-number",
+    "email": "email-address e-mail mail-address",
+    "postcode": "postal-code zip zip-code",
+    "from": "be-from come-from nationality citizen-of be-citizen-of",
+    "job": "occupation profession work-as works-as be-a become train-as role position job-title works-as-a occupation-is does-for-a-living",
+    "employer": "work-at work-for works-at works-for work-in join company job-at works-at-the works-with",
+    "school": "go-to-school study-at go-to-university attend-school",
+    "partner": "husband wife spouse boyfriend girlfriend fiance fiancee married-to engaged-to date be-married-to be-engaged-to marry",
+    "boss": "manager line-manager supervisor",
+    "landlord": "landlady",
+    "doctor": "gp physician",
+    "friend": "best-friend be-friend-of colleague neighbour neighbor",
+    "allergy": "allergic-to be-allergic-to allergies is-allergic-to has-allergy",
+    "diet": "be-vegan be-vegetarian eat-only",
+    "car": "drive drives car-model make-and-model",
+    "own": "owns has have possess keep got",
+    "pet": "dog cat",
+    "departs": "leave leaves depart departs-at take-off fly-out set-off departure departure-date departure-time",
+    "arrives": "arrive land arrival arrives-at get-in",
+    "takes_place": "be start begin is-on is-at be-scheduled be-set-for move-to-date on at date time take-place happen kick-off start-at starts due be-due appointment is-scheduled-for when",
+    "ends": "end finish",
+    "expires": "valid-until be-valid run-out expire end-on be-valid-until",
+    "travel": "travel-to fly-to go-on-trip visit flies-to",
+    "booked": "book reserve order booked-hotel",
+    "anniversary": "wedding-anniversary",
+}  # fmt: skip
+_BY_WORDS = {
+    words.replace("-", " "): kind for kind, listed in reversed(_ATTRIBUTES.items()) for words in (kind, *listed.split())
+}
+
+
+def attribute_of(words: str) -> str:
+    """Return what forms call an attribute, such as ``location`` for "lives in"; the words themselves, with
+    underscores, where they have no name of their own."""
+    plain = " ".join(words.lower().replace("_", " ").split())
+    return _BY_WORDS.get(plain, plain.replace(" ", "_"))
+
+
+_ROLES_OF_PEOPLE = frozenset(
+    "boss manager friend mother father mum mom dad sister brother son daughter wife husband partner girlfriend boyfriend"
+    " colleague neighbour neighbor teacher doctor aunt uncle cousin grandma grandmother grandfather grandpa kids parents"
+    " therapist secretary client landlord landlady dentist vet student godson niece nephew ex".split()
+)
+
+
+def is_person(name: str) -> bool:
+    """Return whether a name reads as somebody's: a role such as ``sister``, or one or two capitalised
+    words."""
+    names = name.split()
+    if names and {n.lower() for n in names} & _ROLES_OF_PEOPLE:
+        return True
+    return 0 < len(names) <= 2 and all(n[:1].isupper() and n.isalpha() for n in names)

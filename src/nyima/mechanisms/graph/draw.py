@@ -6,25 +6,23 @@ import html
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from nyima.domain.conversation import iso
-from nyima.domain.records import Relation
+from nyima.domain.records import Claim
 from nyima.mechanisms.graph.look import Neighbourhood
 
-__all__ = ["as_dot", "as_html", "as_svg", "as_tree", "relation_to_json"]
+__all__ = ["as_dot", "as_html", "as_svg", "as_tree"]
 
 _RING = 150
 _MOST = 400
 
 
-def _mark(relation: Relation) -> str:
-    """What is to be said of a relation: over, or no longer certain."""
-    if relation.recorded.until is not None:
-        return " (until " + relation.recorded.until.strftime("%-d %b %Y") + ")"
-    if relation.stale:
+def _mark(claim: Claim) -> str:
+    """What is to be said of a claim: over, or no longer certain."""
+    if claim.recorded.until is not None:
+        return " (until " + claim.recorded.until.strftime("%-d %b %Y") + ")"
+    if claim.stale:
         return " (not known any more)"
-    return " (until " + relation.valid.until.strftime("%-d %b %Y") + ")" if relation.valid.until else ""
+    return " (until " + claim.valid.until.strftime("%-d %b %Y") + ")" if claim.valid.until else ""
 
 
 def as_tree(found: Neighbourhood) -> list[tuple[int, str, str]]:
@@ -34,23 +32,19 @@ def as_tree(found: Neighbourhood) -> list[tuple[int, str, str]]:
     seen: set[str] = set()
 
     def below(id: str, depth: int) -> None:
-        for relation in found.relations:
-            if relation.id in seen or id not in {relation.head, relation.tail}:
+        for claim in found.claims:
+            if claim.id in seen or id not in {claim.subject, claim.object}:
                 continue
-            seen.add(relation.id)
-            out = relation.head == id
-            other = relation.tail if out else relation.head
-            label = relation.label.replace("_", " ")
-            arrow = f"{label} → " if out else f"← {label} of "
-            lines.append((depth, f"{arrow}{names.get(other, other)}{_mark(relation)}", relation.id))
-            if other != "user" and depth < 4:
+            seen.add(claim.id)
+            out = claim.subject == id
+            other = claim.object if out else claim.subject
+            name = claim.value if out else names.get(other, claim.name)
+            arrow = f"{claim.attribute} → " if out else f"← {claim.attribute} of "
+            lines.append((depth, f"{arrow}{name}{_mark(claim)}", claim.id))
+            if other not in {"", "user"} and depth < 4:
                 below(other, depth + 1)
 
     below(found.root, 1)
-    for relation in found.relations:  # what belongs to the root by its name alone
-        if relation.id not in seen:
-            lines.append((1, names.get(relation.head, relation.head), relation.head))
-            below(relation.head, 2)
     return lines
 
 
@@ -62,9 +56,10 @@ def as_dot(found: Neighbourhood) -> str:
 
     nodes = [f"  {quoted(id)} [label={quoted(e.name)}];" for id, e in sorted(found.entities.items())]
     edges = [
-        f"  {quoted(r.head)} -> {quoted(r.tail)} [label={quoted(r.label.replace('_', ' '))}"
+        f"  {quoted(r.subject)} -> {quoted(r.object)} [label={quoted(r.attribute)}"
         f"{', style=dashed' if r.stale or r.recorded.until else ''}];"
-        for r in found.relations
+        for r in found.claims
+        if r.object
     ]
     return "\n".join(("digraph memory {", "  rankdir=LR;", *nodes, *edges, "}"))
 
@@ -72,13 +67,9 @@ def as_dot(found: Neighbourhood) -> str:
 def _places(found: Neighbourhood) -> dict[str, tuple[float, float]]:
     """Each entity on a ring by its distance from the root, spread evenly."""
     beside: dict[str, set[str]] = {}
-    names = {id: e.name for id, e in found.entities.items()}
-    for relation in found.relations:
-        beside.setdefault(relation.head, set()).add(relation.tail)
-        beside.setdefault(relation.tail, set()).add(relation.head)
-    for relation in found.relations:
-        if names.get(relation.head, "").startswith(f"{names.get(found.root, '')}'s "):
-            beside.setdefault(found.root, set()).add(relation.head)
+    for claim in found.claims:
+        beside.setdefault(claim.subject, set()).add(claim.object)
+        beside.setdefault(claim.object, set()).add(claim.subject)
     rings, seen = [[found.root]], {found.root}
     while rings[-1] and len(seen) < _MOST:
         ring = sorted({n for id in rings[-1] for n in beside.get(id, ())} - seen)[:_MOST]
@@ -100,12 +91,12 @@ def as_svg(found: Neighbourhood, *, styled: bool = True) -> str:
     width = max((abs(x) for x, _ in places.values()), default=0) + 140
     height = max((abs(y) for _, y in places.values()), default=0) + 60
     lines: list[str] = []
-    for r in found.relations:
-        if r.head not in places or r.tail not in places:
+    for r in found.claims:
+        if r.subject not in places or r.object not in places:
             continue
-        (x1, y1), (x2, y2) = places[r.head], places[r.tail]
+        (x1, y1), (x2, y2) = places[r.subject], places[r.object]
         dash = ' stroke-dasharray="4 3"' if r.stale or r.recorded.until else ""
-        label = html.escape(r.label.replace("_", " "))
+        label = html.escape(r.attribute)
         lines.append(
             f'<g class="edge" data-id="{html.escape(r.id)}" tabindex="0" role="button" aria-label="{html.escape(r.text)}"><title>{html.escape(r.text + _mark(r))}</title>'
             f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"{dash}/>'
@@ -159,14 +150,3 @@ def as_html(found: Neighbourhood, details: Mapping[str, Sequence[str]]) -> str:
         f'{as_svg(found)}<aside id="side" aria-live="polite"><p>Click a line or a dot.</p></aside>'
         f'<script type="application/json" id="data">{data}</script><script>{_SCRIPT}</script></html>'
     )
-
-
-def relation_to_json(relation: Relation, names: Mapping[str, Any]) -> dict[str, Any]:
-    """A relation with the names of its ends."""
-    return {
-        "id": relation.id, "head": names.get(relation.head, relation.head), "label": relation.label,
-        "tail": names.get(relation.tail, relation.tail), "note": relation.note, "subclass": relation.subclass,
-        "valid_from": iso(relation.valid.since), "valid_to": iso(relation.valid.until),
-        "recorded": iso(relation.recorded.since), "retired": iso(relation.recorded.until), "stale": relation.stale,
-        "rests_on": list(relation.rests), "turns": list(relation.provenance.turns),
-    }  # fmt: skip

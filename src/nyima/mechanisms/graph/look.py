@@ -1,38 +1,35 @@
-"""A look at the memory graph: what stands around an entity, and the history of a claim."""
+"""A look at the memory graph: what stands around an entity, and the history of a slot."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nyima.change.opened import OpenMemory
 from nyima.domain.conversation import Turn
 from nyima.domain.evidence import Budget
 from nyima.domain.ports import RecordFilter
-from nyima.domain.records import ME, Entity, MemoryRecord, Relation
+from nyima.domain.records import ME, Claim, Entity
 from nyima.errors import NotFound
-from nyima.language.english.mentions import stems
+from nyima.language.words import stems
 
 __all__ = ["Neighbourhood", "Value", "entity_named", "history_of", "neighbourhood"]
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """Entities by id, the relations between them, and where one began to look."""
+    """Entities by id, the claims between them, and where one began to look."""
 
     root: str
     entities: Mapping[str, Entity]
-    relations: tuple[Relation, ...]
+    claims: tuple[Claim, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value of a claim: the relation with its intervals, its entities' names, and the
-    turns that say so."""
+    """One value of a slot: the claim with its intervals, and the turns that say so."""
 
-    relation: Relation
-    head: str
-    tail: str
+    claim: Claim
     turns: tuple[Turn, ...]
 
 
@@ -46,8 +43,8 @@ async def entity_named(memory: OpenMemory, name: str) -> Entity:
     if wanted in {"me", "i", "user", ""} and entities:
         return next((e for e in entities if e.id == ME), entities[0])
     like = [e for e in entities if words and words <= stems(" ".join((e.name, *e.aliases)))]
-    linked = await memory.store.records(memory.scope, RecordFilter(kinds=("relation",)))
-    degree = {e.id: sum(e.id in {r.head, r.tail} for r in linked if isinstance(r, Relation)) for e in like}
+    linked = await memory.store.records(memory.scope, RecordFilter(kinds=("claim",)))
+    degree = {e.id: sum(e.id in {r.subject, r.object} for r in linked if isinstance(r, Claim)) for e in like}
     if like:
         return min(like, key=lambda e: (len(stems(e.name)), -degree[e.id], e.id))
     some = ", ".join(sorted({e.name for e in entities})[:12])
@@ -57,77 +54,52 @@ async def entity_named(memory: OpenMemory, name: str) -> Entity:
 
 
 async def neighbourhood(memory: OpenMemory, root: Entity, depth: int = 2, *, retired: bool = False) -> Neighbourhood:
-    """What is related to an entity, over at most ``depth`` relations; through the user's
-    node it does not go, since everything hangs there."""
+    """What is said of an entity, over at most ``depth`` claims; through the user's node it does not go,
+    since everything hangs there."""
     now = memory.clock.now()
-    relations: dict[str, Relation] = {}
+    claims: dict[str, Claim] = {}
     ends, seen = {root.id}, set[str]()
     for _ in range(depth):
-        where = RecordFilter(kinds=("relation",), turns=tuple(sorted(ends)), at=now, retired=retired)
-        found = [r for r in await memory.store.records(memory.scope, where) if isinstance(r, Relation)]
-        found = [r for r in found if {r.head, r.tail} & ends]
-        relations |= {r.id: r for r in found}
+        where = RecordFilter(kinds=("claim",), turns=tuple(sorted(ends)), at=now, retired=retired)
+        found = [c for c in await memory.store.records(memory.scope, where) if isinstance(c, Claim)]
+        found = [c for c in found if {c.subject, c.object} & ends]
+        claims |= {c.id: c for c in found}
         seen |= ends
-        ends = {id for r in found for id in (r.head, r.tail)} - seen - {ME}
+        ends = {id for c in found for id in (c.subject, c.object) if id} - seen - {ME}
         if not ends:
             break
-    relations |= {r.id: r for r in await _belonging(memory, root, retired=retired)}
-    ids = tuple({id for r in relations.values() for id in (r.head, r.tail)} | {root.id})
+    ids = tuple({id for c in claims.values() for id in (c.subject, c.object) if id} | {root.id})
     records = await memory.store.records(memory.scope, RecordFilter(ids=ids, retired=True))
     entities = {r.id: r for r in records if isinstance(r, Entity)}
-    return Neighbourhood(root.id, entities, tuple(relations.values()))
-
-
-async def _belonging(memory: OpenMemory, root: Entity, *, retired: bool) -> list[Relation]:
-    """What is said of the root's own things: "user's office" is the user's by its name."""
-    entities = [r for r in await memory.records(kinds=("entity",)) if isinstance(r, Entity)]
-    own = tuple(e.id for e in entities if e.name.startswith(f"{root.name}'s "))
-    if not own:
-        return []
-    where = RecordFilter(kinds=("relation",), turns=own, at=memory.clock.now(), retired=retired)
-    found = await memory.store.records(memory.scope, where)
-    return [r for r in found if isinstance(r, Relation) and r.head in own]
+    return Neighbourhood(root.id, entities, tuple(claims.values()))
 
 
 async def history_of(memory: OpenMemory, query: str) -> list[Value]:
-    """Every value of the claim that a query means, oldest first. Raises NotFound."""
-    claim = await _claim(memory, query)
-    where = RecordFilter(kinds=("relation",), claims=(claim.claim,) if claim.claim else (), retired=True)
-    found = [r for r in await memory.store.records(memory.scope, where) if isinstance(r, Relation)]
-    names = await _names(memory, found)
-    turn_ids = tuple({t for r in found for t in r.provenance.turns})
+    """Every value of the slot that a query means, oldest first. Raises NotFound."""
+    meant = await _meant(memory, query)
+    found = [
+        c for c in await memory.store.records(memory.scope, RecordFilter(slots=(meant.slot,), retired=True))
+        if isinstance(c, Claim)
+    ]  # fmt: skip
+    turn_ids = tuple({t for c in found for t in c.provenance.turns})
     turns = {t.id: t for t in await memory.store.turns(memory.scope, ids=turn_ids)} if turn_ids else {}
-    values = [
-        Value(
-            r, names.get(r.head, ""), names.get(r.tail, ""), tuple(turns[t] for t in r.provenance.turns if t in turns)
-        )
-        for r in found
-    ]
-    return sorted(values, key=lambda v: (v.relation.valid.since, v.relation.recorded.since, v.relation.id))
+    values = [Value(c, tuple(turns[t] for t in c.provenance.turns if t in turns)) for c in found]
+    return sorted(values, key=lambda v: (v.claim.valid.since, v.claim.recorded.since, v.claim.id))
 
 
-async def _claim(memory: OpenMemory, query: str) -> Relation:
-    """The relation that a query means, closed ones too: by its words, then by meaning."""
-    every = await memory.store.records(memory.scope, RecordFilter(kinds=("relation",), retired=True))
-    relations = [r for r in every if isinstance(r, Relation)]
-    names = await _names(memory, relations)
+async def _meant(memory: OpenMemory, query: str) -> Claim:
+    """The claim that a query means, closed ones too: by its words, then by meaning."""
+    every = await memory.store.records(memory.scope, RecordFilter(kinds=("claim",), retired=True))
     wanted = stems(query)
-    best: tuple[int, str, Relation] | None = None
-    for relation in relations:
-        said = " ".join((names.get(relation.head, ""), relation.label.replace("_", " "), relation.note))
-        score = len(wanted & stems(said)) * 2 + len(wanted & stems(relation.label.replace("_", " ")))
-        if score and (best is None or (score, relation.id) > best[:2]):
-            best = (score, relation.id, relation)
-    if best is not None:
+    scored = [
+        (len(wanted & stems(c.text)) * 2 + len(wanted & stems(c.attribute)), c.id, c)
+        for c in every if isinstance(c, Claim)
+    ]  # fmt: skip
+    best = max(scored, default=None, key=lambda s: s[:2])
+    if best is not None and best[0]:
         return best[2]
-    kept = (await memory.recall(query, Budget(5, 10_000), kinds=("relation",), log=False)).kept
-    found = [e.record for e in kept if isinstance(e.record, Relation)]
+    kept = (await memory.recall(query, Budget(5, 10_000), kinds=("claim",), log=False)).kept
+    found = [e.record for e in kept if isinstance(e.record, Claim)]
     if not found:
         raise NotFound(f"the graph has nothing on {query!r}: `nyima graph show` lists what it has")
     return found[0]
-
-
-async def _names(memory: OpenMemory, relations: Sequence[MemoryRecord]) -> dict[str, str]:
-    ids = tuple({id for r in relations if isinstance(r, Relation) for id in (r.head, r.tail)})
-    found = await memory.store.records(memory.scope, RecordFilter(ids=ids, retired=True)) if ids else []
-    return {e.id: e.name for e in found if isinstance(e, Entity)}

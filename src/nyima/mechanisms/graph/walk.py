@@ -15,17 +15,17 @@ from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Budget, Evidence, Query, Selection, Step, Visit
 from nyima.domain.ports import RecordFilter, Vector
 from nyima.domain.recipe import SourceSpec
-from nyima.domain.records import ME, Entity, MemoryRecord, Relation
+from nyima.domain.records import ME, Claim
 from nyima.domain.roles import Retriever
 from nyima.domain.storage import Store
 from nyima.errors import ModelError
 from nyima.language.english.questions import MENTION, WH
 from nyima.language.words import content_words
-from nyima.mechanisms.graph.partitions import Embed, floats
 from nyima.mechanisms.graph.policy import WalkPolicy
 from nyima.read.kit import Kit
 from nyima.read.ranking import coverage, select
 from nyima.read.search import SearchRetriever
+from nyima.write.partitions import Embed, floats
 
 __all__ = ["GraphRetriever", "WalkSelector", "question_parts", "walk", "walked"]
 
@@ -33,12 +33,6 @@ SOURCE = "graph"
 _HOPS = 2
 _MOST = 40
 _FANOUT = 12
-_WIDE = 20
-
-
-def _by_rules(relation: Relation) -> bool:
-    """Whether rules read it without a model's note."""
-    return relation.provenance.writer == SOURCE and not relation.provenance.prompt
 
 
 def question_parts(text: str) -> tuple[str, str]:
@@ -58,21 +52,17 @@ def question_parts(text: str) -> tuple[str, str]:
 class GraphRetriever:
     """Brings the activated memories with their neighbourhood; each piece carries its state
     in ``scores`` (``node``, ``edge``, ``memory``) and, when it was activated, its rank.
-    ``from_root`` leaves the activation out (the ablation of table 4). Without ``ruled`` only
-    what a model noted or the user stated by hand is brought."""
+    ``from_root`` leaves the activation out (the ablation of table 4)."""
 
     store: Store
     inner: Retriever
     embed: Embed | None
     from_root: bool = False
-    ruled: bool = True
     labels: dict[str, Vector] = field(default_factory=dict[str, Vector])
 
     async def retrieve(self, scope: Scope, step: Step) -> list[Evidence]:
         """The neighbourhood, the activated memories first."""
-        # Where some are left out, more are looked at, so that k of the others are found.
-        wide = step if self.ruled else replace(step, k=_WIDE * step.k)
-        active = [e for e in await self.inner.retrieve(scope, wide) if self._brings(e.record)][: step.k]
+        active = [e for e in await self.inner.retrieve(scope, step) if isinstance(e.record, Claim)]
         start = await self._root(scope, step.query) if self.from_root else active
         around = await self._around(scope, step.query, start)
         return await self._states(scope, step.query, start, around)
@@ -81,41 +71,35 @@ class GraphRetriever:
         linked = await self._linked(scope, query, (ME,))
         return [Evidence(r.text, SOURCE, 0.5, r, r.valid.since) for r in linked[:_FANOUT]]
 
-    async def _linked(self, scope: Scope, query: Query, ids: Sequence[str]) -> list[Relation]:
-        where = RecordFilter(kinds=("relation",), turns=tuple(ids), at=query.at, as_of=query.as_of, limit=200)
-        return [r for r in await self.store.records(scope, where) if isinstance(r, Relation) and self._brings(r)]
+    async def _linked(self, scope: Scope, query: Query, ids: Sequence[str]) -> list[Claim]:
+        where = RecordFilter(kinds=("claim",), turns=tuple(ids), at=query.at, as_of=query.as_of, limit=200)
+        return [r for r in await self.store.records(scope, where) if isinstance(r, Claim)]
 
-    def _brings(self, record: MemoryRecord) -> bool:
-        return isinstance(record, Relation) and (self.ruled or not _by_rules(record))
-
-    async def _around(self, scope: Scope, query: Query, start: Sequence[Evidence]) -> list[Relation]:
-        found: dict[str, Relation] = {}
-        ends = {id for e in start if isinstance(e.record, Relation) for id in _ends(e.record)}
+    async def _around(self, scope: Scope, query: Query, start: Sequence[Evidence]) -> list[Claim]:
+        found: dict[str, Claim] = {}
+        ends = {id for e in start if isinstance(e.record, Claim) for id in _ends(e.record)}
         seen: set[str] = set()
         for _ in range(_HOPS):
             if not ends or len(found) >= _MOST:
                 break
             linked = await self._linked(scope, query, tuple(sorted(ends)))
             seen |= ends
-            for relation in linked:
-                found.setdefault(relation.id, relation)
+            for claim in linked:
+                found.setdefault(claim.id, claim)
             ends = {id for r in linked for id in _ends(r)} - seen
         have = {e.record.id for e in start}
         return [r for r in found.values() if r.id not in have][:_MOST]
 
     async def _states(
-        self, scope: Scope, query: Query, active: Sequence[Evidence], around: Sequence[Relation]
+        self, scope: Scope, query: Query, active: Sequence[Evidence], around: Sequence[Claim]
     ) -> list[Evidence]:
         near = [Evidence(r.text, SOURCE, 0.0, r, r.valid.since) for r in around]
         pieces = [(rank, e) for rank, e in enumerate(active)] + [(-1, e) for e in near]
-        relations = [e.record for _, e in pieces if isinstance(e.record, Relation)]
-        tails = {r.tail for r in relations}
-        found = await self.store.records(scope, RecordFilter(ids=tuple(tails), retired=True)) if tails else []
-        names = {e.id: e.name for e in found if isinstance(e, Entity)}
-        measure = await self._measure(scope, query, relations, names)
+        claims = [e.record for _, e in pieces if isinstance(e.record, Claim)]
+        measure = await self._measure(scope, query, claims)
         out: list[Evidence] = []
         for rank, piece in pieces:
-            assert isinstance(piece.record, Relation)
+            assert isinstance(piece.record, Claim)
             node, edge, memory = measure(piece.record)
             scores = {**piece.scores, "node": node, "edge": edge, "memory": memory}
             scores |= {"activated": float(rank)} if rank >= 0 else {}
@@ -124,49 +108,49 @@ class GraphRetriever:
         return out
 
     async def _measure(
-        self, scope: Scope, query: Query, relations: Sequence[Relation], names: Mapping[str, str]
-    ) -> Callable[[Relation], tuple[float, float, float]]:
+        self, scope: Scope, query: Query, claims: Sequence[Claim]
+    ) -> Callable[[Claim], tuple[float, float, float]]:
         """The three cosines of a memory; shares of words where there are no vectors."""
         entity, relation = question_parts(query.text)
         try:
-            if self.embed is None or not relations:
+            if self.embed is None or not claims:
                 raise ModelError("no vectors")
             asked = [floats(v) for v in await self.embed([query.words(), entity, relation])]
-            missing = sorted({r.label for r in relations} - set(self.labels))
+            missing = sorted({r.attribute for r in claims} - set(self.labels))
             if missing:
-                made = await self.embed([label.replace("_", " ") for label in missing])
+                made = await self.embed(missing)
                 self.labels |= dict(zip(missing, made, strict=True))
         except ModelError:
 
-            def shares(r: Relation) -> tuple[float, float, float]:
+            def shares(r: Claim) -> tuple[float, float, float]:
                 return (
-                    coverage(entity, names.get(r.tail, "")),
-                    coverage(relation, r.label.replace("_", " ")),
+                    coverage(entity, r.value),
+                    coverage(relation, r.attribute),
                     coverage(query.words(), r.text),
                 )
 
             return shares
-        ids = {i for r in relations for i in (r.id, r.tail)}
+        ids = {i for r in claims for i in (r.id, r.object) if i}
         held = await self.store.vectors(scope, sorted(ids))
         question, node, edge = asked
 
-        def cosines(r: Relation) -> tuple[float, float, float]:
+        def cosines(r: Claim) -> tuple[float, float, float]:
             def cosine(a: NDArray[np.float32], b: Vector | None) -> float:
                 return round(float(a @ floats(b)), 4) if b is not None else 0.0
 
             return (
-                cosine(node, held.get(r.tail)),
-                cosine(edge, self.labels.get(r.label)),
+                cosine(node, held.get(r.object)),
+                cosine(edge, self.labels.get(r.attribute)),
                 cosine(question, held.get(r.id)),
             )
 
         return cosines
 
 
-def _ends(relation: Relation) -> set[str]:
+def _ends(claim: Claim) -> set[str]:
     """Where the walk may go on from a memory: its entities and the turn that told it, but
     not the user, with whom everything is related."""
-    return {relation.head, relation.tail, *relation.provenance.turns} - {ME}
+    return {claim.subject, claim.object, *claim.provenance.turns} - {ME, ""}
 
 
 def walk(
@@ -176,7 +160,7 @@ def walk(
     With ``draw`` (numbers in 0..1) actions are sampled, else the likelier one is taken."""
     beside: dict[str, list[Evidence]] = {}
     for piece in pieces:
-        assert isinstance(piece.record, Relation)
+        assert isinstance(piece.record, Claim)
         for end in _ends(piece.record):
             beside.setdefault(end, []).append(piece)
     seen: set[str] = set()
@@ -197,7 +181,7 @@ def walk(
         if not action:
             continue
         kept.append(replace(piece, scores={**piece.scores, "policy": round(chance, 4)}))
-        assert isinstance(piece.record, Relation)
+        assert isinstance(piece.record, Claim)
         ends = _ends(piece.record)
         near = {p.record.id: p for end in sorted(ends) for p in beside.get(end, ()) if p.record.id not in seen}
         stack += sorted(near.values(), key=lambda p: (p.scores["memory"], p.record.id))
@@ -230,4 +214,4 @@ class WalkSelector:
 def walked(kit: Kit, spec: SourceSpec) -> GraphRetriever:
     """The graph's retriever, over a search by words and vectors."""
     found = SearchRetriever(kit.store, kit.vectors, kit.kinds[spec.name], "hybrid", spec.weights, spec.turns)
-    return GraphRetriever(kit.store, found, kit.embed, kit.recipe.from_root, spec.ruled, kit.loaded("labels", dict))
+    return GraphRetriever(kit.store, found, kit.embed, kit.recipe.from_root, kit.loaded("labels", dict))

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from nyima.domain.conversation import Role
-from nyima.domain.records import KINDS, Entity, MemoryRecord, Note, ProfileFact, Relation, Summary
+from nyima.domain.records import KINDS, Claim, Entity, MemoryRecord, Note, Status, Summary
 from nyima.errors import NotFound
 from nyima.mechanisms.documents.shelf import add_document, held_documents, index_documents, remove_documents
 from nyima.mechanisms.graph.draw import as_svg
@@ -40,7 +40,7 @@ PAGES = (
 )  # fmt: skip
 _HERE = Path(__file__).parent
 _MOST = 200
-_SHOWN = ("note", "fact", "relation")
+_SHOWN = ("note", "claim")
 _LOGIN_STYLE = (
     "*{box-sizing:border-box}:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:28rem;margin:4rem auto;padding:0 1rem;color:#1d1f23;background:#fff}"
     "input,button{font:inherit;padding:.4rem .6rem;display:block;margin:.4rem 0;width:100%}"
@@ -164,7 +164,7 @@ async def record(request: Request) -> Response:
     going = await memory.would_forget(found.id)
     return render(
         request, "record.html", "", r=record_to_json(found), said=why.turns, value=await memory.value(found),
-        revisable=isinstance(found, ProfileFact | Note | Relation | Summary),
+        revisable=isinstance(found, Claim | Note | Summary),
         going=[" ".join(t.text.split())[:120] for t in going.turns], others=len(going.records) - 1,
         history=[record_to_json(r) for r in why.history], pinned=found.id in {r.id for r in await pinned(memory)},
     )  # fmt: skip
@@ -233,13 +233,20 @@ async def changes(request: Request) -> Response:
 
 
 async def profile(request: Request) -> Response:
-    """The profile; a POST sets a value."""
+    """The profile; a POST sets a value, or confirms what waits for it."""
     if request.method == "POST":
         who, form = _writes(request), await _form(request)
-        await who.memory.set_fact(form.need("key", 60), form.need("value", 500))
+        if "confirm" in form.values:
+            wanted = form.need("confirm", 200)
+            await who.memory.confirm(*([] if wanted == "all" else [wanted]))
+        else:
+            await who.memory.set(form.need("attribute", 60), form.need("value", 500))
         who.owe()
         return RedirectResponse("/profile", 303)
-    return render(request, "profile.html", "Profile", facts=(await _reads(request).memory.profile()).facts)
+    memory = _reads(request).memory
+    waiting = [c for c in await memory.claims() if c.status is Status.PENDING]
+    found = (await memory.profile()).claims
+    return render(request, "profile.html", "Profile", claims=found, waiting=waiting, unread=await memory.unread())
 
 
 async def sessions(request: Request) -> Response:
@@ -292,7 +299,7 @@ async def node(request: Request) -> Response:
     if not isinstance(found, Entity):
         return await record(request)
     around = await neighbourhood(memory, found, 1)
-    shown = [record_to_json(r) | {"pinned": False} for r in around.relations]
+    shown = [record_to_json(r) | {"pinned": False} for r in around.claims]
     return render(request, "rows.html", "", rows=shown, more=0, note=found.name)
 
 

@@ -14,8 +14,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from nyima.assistant import Assistant
 from nyima.domain.conversation import Role
 from nyima.domain.evidence import Answer
+from nyima.domain.records import ME
 from nyima.errors import NotFound, NyimaError
-from nyima.language.facts import proposals
 from nyima.memory import Said
 from nyima.read.trace import evidence_to_dict
 from nyima.server.problems import Problem
@@ -23,6 +23,7 @@ from nyima.server.shapes import ChatIn
 from nyima.server.sse import rendered
 from nyima.server.state import Principal, caller
 from nyima.server.web.pages import Route, render
+from nyima.write.claims import quote_of
 
 __all__ = ["routes"]
 
@@ -98,15 +99,15 @@ async def _done(nyima: Assistant, answer: Answer, given: ChatIn) -> dict[str, An
 
 
 async def _noted(nyima: Assistant, answer: Answer) -> tuple[str, list[list[str]]]:
-    """The id of the user's turn that was answered, and the facts of the notes that its words
+    """The id of the user's turn that was answered, and the claims of the notes that its words
     support: others are not kept."""
     turns = await nyima.memory.turns(nyima.session) if nyima.session else []
     at = next((i for i, t in enumerate(turns) if t.id == answer.turn), 0)
-    said, before = turns[at - 1] if at else None, turns[at - 2].text if at > 1 else ""
+    said = turns[at - 1] if at else None
     if said is None:
         return "", []
-    kept = proposals(answer.notes.facts, said.id, said.text, before) if answer.notes.remember else []
-    return said.id, [[p.key, p.value] for p in kept]
+    kept = [c for c in answer.notes.claims if quote_of(c.value, said) is not None]
+    return said.id, [[c.what if c.who == ME else f"{c.who} {c.what}", c.value] for c in kept]
 
 
 async def used(request: Request) -> Response:

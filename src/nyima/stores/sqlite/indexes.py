@@ -209,7 +209,7 @@ class _Matrix:
 
     def _count(self, kind: str, place: str, vector: NDArray[np.float32], by: int) -> None:
         """Keep the sum of each partition's vectors, so that its centre costs nothing."""
-        if kind == "relation":
+        if kind == "claim":
             total, count = self.sums.get(place, (np.zeros(len(vector)), 0))
             self.sums[place] = (total + by * vector.astype(np.float64), count + by)
 

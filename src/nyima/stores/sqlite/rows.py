@@ -16,7 +16,7 @@ from nyima.domain.ports import LAPSED, Event, Job, RecordFilter
 from nyima.domain.records import Episode, MemoryRecord
 from nyima.domain.storage import AskChanges, AskEvents, AskJobs, AskSessions, AskTurns
 from nyima.errors import Conflict, LostLease, NotFound
-from nyima.stores.encoding import claim_key, decode, encode, from_micros, micros
+from nyima.stores.encoding import decode, encode, from_micros, micros, slot_key
 from nyima.stores.sqlite import indexes
 
 __all__ = [
@@ -81,7 +81,7 @@ def add_record(db: sqlite3.Connection, n: int, record: MemoryRecord, places: Map
         (
             n, record.id, record.kind, session, position, micros(record.valid.since), micros(record.valid.until),
             micros(record.recorded.since), micros(record.recorded.until), int(record.stale), encode(record),
-            claim_key(record.claim), record.id.partition("~")[0],
+            slot_key(record.slot), record.id.partition("~")[0],
         ),
     )  # fmt: skip
     if not cursor.rowcount:
@@ -131,7 +131,7 @@ def records(db: sqlite3.Connection, n: int, where: RecordFilter) -> list[MemoryR
     """The records that match, by recorded time and id."""
     parts, values = ["r.scope = ?"], [n]
     # A unary plus keeps SQLite from reading a whole kind where a few rows are named.
-    named = where.ids or where.turns or where.claims or where.bases or where.prefix
+    named = where.ids or where.turns or where.slots or where.bases or where.prefix
     plus = "+" if named else ""
     conditions: list[tuple[bool, str, list[Any]]] = [
         (bool(where.kinds), f"{plus}r.kind IN (SELECT value FROM json_each(?))", [json.dumps(where.kinds)]),
@@ -142,9 +142,9 @@ def records(db: sqlite3.Connection, n: int, where: RecordFilter) -> list[MemoryR
             [n, json.dumps(where.turns)],
         ),
         (
-            bool(where.claims),
+            bool(where.slots),
             "r.claim IN (SELECT value FROM json_each(?))",
-            [json.dumps([claim_key(c) for c in where.claims])],
+            [json.dumps([slot_key(c) for c in where.slots])],
         ),
         (bool(where.bases), "r.base IN (SELECT value FROM json_each(?))", [json.dumps(where.bases)]),
         (bool(where.prefix), "r.id >= ? AND r.id < ?", [where.prefix, where.prefix + "\U0010ffff"]),

@@ -4,7 +4,7 @@ const talk = document.getElementById("talk"), form = document.getElementById("sa
 const hidden = document.getElementById("private"), before = [];
 const held = sessionStorage.getItem("session");  // of this tab: the way back from another page
 if (held && !location.search) location.replace(`/?session=${encodeURIComponent(held)}`);
-const REVISED = ["fact", "note", "relation", "summary"];  // what was said word for word can be forgotten, not changed
+const REVISED = ["claim", "note", "summary"];  // what was said word for word can be forgotten, not changed
 
 function made(tag, kind, content) {
   const found = document.createElement(tag);

@@ -1,4 +1,4 @@
-"""Partitions: the relations of a subclass, with the mean of their vectors as the centre
+"""Partitions: the claims of a subclass, with the mean of their vectors as the centre
 (Wang et al. 2024, section 4.2). An edit looks into the nearest one first."""
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from nyima.domain.conversation import Scope
 from nyima.domain.ports import Probe, RecordFilter, Vector
-from nyima.domain.records import Relation, partition
+from nyima.domain.records import Claim, partition
 from nyima.domain.storage import Store
-from nyima.language.relations import LABELS, OPEN_LABELS, SUBCLASSES, Subclass, subclass_of
+from nyima.language.subclasses import SUBCLASSES, Subclass, subclass_of
 from nyima.read.kit import Embed
 
 __all__ = ["Embed", "Partitions", "floats"]
@@ -64,31 +64,29 @@ class Partitions:
             centres[name] = prior if own is None else prior * _PRIOR + floats(own) * (1 - _PRIOR)
         return centres
 
-    async def of(self, label: str, note: str) -> str:
-        """The subclass of a memory: by its relation where that tells, else the nearest."""
-        known = LABELS.get(label)
-        if known is not None and label not in OPEN_LABELS:
-            return known.subclass
-        vector = await self._vector(note)
+    async def of(self, text: str) -> str:
+        """The subclass of a claim: the nearest by meaning; by the words of the examples where there are
+        no vectors."""
+        vector = await self._vector(text)
         if vector is None:
-            return subclass_of(label, note, self.subclasses)
+            return subclass_of(text, self.subclasses)
         query = floats(vector)
         scores = {n: float(c @ query) / max(1e-6, float(np.linalg.norm(c))) for n, c in (await self.centres()).items()}
         return max(scores, key=lambda name: (scores[name], name))
 
-    async def nearest(self, text: str, subclass: str | None, k: int) -> list[Relation]:
+    async def nearest(self, text: str, subclass: str | None, k: int) -> list[Claim]:
         """Memories near a text: of one partition, or of all by words and by meaning."""
         region = partition(subclass) if subclass is not None else None
         ids: list[str] = []
         vector = await self._vector(text)
         if vector is not None:
-            probe = Probe(vector=vector, kinds=("relation",), k=k, at=self.at, regions=(region,) if region else ())
+            probe = Probe(vector=vector, kinds=("claim",), k=k, at=self.at, regions=(region,) if region else ())
             ids += [h.id for h in await self.store.search(self.scope, probe)]
         if vector is None or region is None:
-            probe = Probe(words=text, kinds=("relation",), k=2 * k, at=self.at, regions=(region,) if region else ())
+            probe = Probe(words=text, kinds=("claim",), k=2 * k, at=self.at, regions=(region,) if region else ())
             ids += [h.id for h in await self.store.search(self.scope, probe)]
         if not ids:
             return []
         found = {r.id: r for r in await self.store.records(self.scope, RecordFilter(ids=tuple(ids)))}
         ordered = (found[i] for i in dict.fromkeys(ids) if i in found)
-        return [r for r in ordered if isinstance(r, Relation)]
+        return [r for r in ordered if isinstance(r, Claim)]

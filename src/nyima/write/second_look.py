@@ -1,0 +1,83 @@
+"""The second look: whether a message asserts a claim, and whether it makes another one untrue.
+
+The reader of a message proposes; nothing is kept and nothing is closed on its word alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, Field
+
+from nyima.domain.conversation import Scope
+from nyima.domain.ports import Looked, Verifier
+from nyima.domain.records import Claim
+from nyima.errors import ModelGarbled
+from nyima.language.words import cut_tokens
+from nyima.prompts.prompt import Prompt
+from nyima.read.calls import Caller
+
+__all__ = ["Looks", "PromptedVerifier"]
+
+_MOST_MESSAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class LookIn:
+    """A message, what is known, and what was read from the message."""
+
+    message: str
+    known: str
+    new: str
+
+
+class LookOut(BaseModel):
+    """Numbers of known statements that are over, and of new ones that are said."""
+
+    over: list[int]
+    said: list[int] = Field(default_factory=list[int])
+
+
+LOOK: Prompt[LookIn, LookOut] = Prompt("look", LookOut, 40)
+
+
+def _listed(claims: Sequence[Claim]) -> str:
+    return " ".join(f"({n}) {cut_tokens(' '.join(c.text.split()), 40)}" for n, c in enumerate(claims, 1)) or "-"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptedVerifier:
+    """Asks the chat model about all pairs of a message in one call."""
+
+    caller: Caller
+
+    async def look(self, scope: Scope, message: str, known: Sequence[Claim], new: Sequence[Claim]) -> Looked:
+        """Return an answer for each claim; unsure of all where the model's answer cannot be read."""
+        given = LookIn(cut_tokens(message, _MOST_MESSAGE), _listed(known), _listed(new))
+        try:
+            out, _ = await self.caller.ask(scope, LOOK, given)
+        except ModelGarbled:
+            await self.caller.fallback(scope, LOOK.version)
+            return Looked.unsure(known, new)
+        return Looked(
+            tuple(n in out.over for n in range(1, len(known) + 1)),
+            tuple(n in out.said for n in range(1, len(new) + 1)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """Asks the first verifier, and the next one about messages of which the first is unsure."""
+
+    verifiers: tuple[Verifier, ...]
+
+    async def look(self, scope: Scope, message: str, known: Sequence[Claim], new: Sequence[Claim]) -> Looked:
+        """Return the first answer that is sure of every pair; where none is, each pair's answer of the
+        last verifier that was sure of it. Without a verifier all is unsure."""
+        found = Looked.unsure(known, new)
+        for verifier in self.verifiers:
+            found = (await verifier.look(scope, message, known, new)).filled(found)
+            if found.sure:
+                break
+        return found

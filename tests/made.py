@@ -19,9 +19,7 @@ from nyima.domain.records import (
     MemoryRecord,
     Note,
     Passage,
-    ProfileFact,
     Provenance,
-    Relation,
     Summary,
 )
 from nyima.memory import Memory, Said
@@ -39,8 +37,9 @@ def base(id: str, at: datetime = T0, turns: tuple[str, ...] = (), **more: Any) -
     return {"id": id, "provenance": made, "valid": Interval(at), "recorded": Interval(at), **more}
 
 
-def fact(id: str, key: str, value: str, **more: Any) -> ProfileFact:
-    return ProfileFact(**{"claim": Claim("user", key), **base(id, **more)}, key=key, value=value)
+def claim(id: str, attribute: str, value: str, **more: Any) -> Claim:
+    """What is claimed of the user."""
+    return Claim(**{"subject": "user", "subclass": "Address", **base(id, **more)}, attribute=attribute, value=value)
 
 
 def episode(id: str, said: str, session: str = "s1", position: int = 0, **more: Any) -> Episode:
@@ -59,10 +58,10 @@ def entity(id: str, name: str, aliases: tuple[str, ...] = (), **more: Any) -> En
     return Entity(**base(id, **more), name=name, aliases=aliases)
 
 
-def relation(id: str, head: str, label: str, tail: str, note: str = "", **more: Any) -> Relation:
-    given = {"claim": Claim(head, label), **more}
-    rests, subclass = given.pop("rests", ()), given.pop("subclass", "Address")
-    return Relation(**base(id, **given), head=head, label=label, tail=tail, note=note, rests=rests, subclass=subclass)
+def edge(id: str, subject: str, attribute: str, object: str, value: str = "", **more: Any) -> Claim:
+    """A claim between two entities of a graph, given by their ids."""
+    given = {"subclass": "Address", "name": subject, **base(id, **more)}
+    return Claim(**given, subject=subject, attribute=attribute, value=value or object, object=object)
 
 
 def passage(id: str, body: str, document: str = "d.md", place: str = "", **more: Any) -> Passage:
@@ -95,14 +94,14 @@ def pieces_of(given: list[tuple[str, str, float, bool]]) -> list[Evidence]:
     """Memories of a graph (head, tail, cosine, activated) as a walk sees them."""
     return [
         piece(
-            relation(f"r{i}", head, "near", tail, f"memory {i}"), memory, "graph",
+            edge(f"r{i}", head, "near", tail, f"memory {i}"), memory, "graph",
             scores={"node": memory, "edge": memory, "memory": memory} | ({"activated": float(i)} if active else {}),
         )
         for i, (head, tail, memory, active) in enumerate(given)
     ]  # fmt: skip
 
 
-KEEPS = Recipe("r", "", ("conditional", "profile", "graph"), gate="reply")
+KEEPS = Recipe("r", "", ("conditional", "claims"), gate="reply")
 
 
 def desk(memory: Memory, *answers: object, lane: str, recipe: Recipe = KEEPS) -> Desk:

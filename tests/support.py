@@ -5,23 +5,46 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from nyima import Assistant, BlockingAssistant
+from nyima import Assistant, BlockingAssistant, Claim, Scope
+from nyima.domain.ports import Looked
 from nyima.sync import Opening
-from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
+from nyima.testing import FixedClock, HashEmbedder, Request, ScriptedModel
 
-NOTE = '{"context": "They talked.", "knowledge": "The user said something.", "facts": {}}'
+NOTE = '{"context": "They talked.", "knowledge": "The user said something."}'
 
 
-def answer(reply: str, *, remember: bool = False, facts: dict[str, Any] | None = None) -> str:
-    """What a well-behaved model writes."""
-    return json.dumps({"reply": reply, "remember": remember, "facts": facts or {}}, ensure_ascii=False)
+def answer(
+    reply: str,
+    *,
+    remember: bool = False,
+    claims: Mapping[str, str] | Sequence[tuple[str, str, str] | tuple[str, str, str, str]] = (),
+    outdated: Sequence[int] = (),
+) -> str:
+    """What a well-behaved model writes: ``claims`` as (who, what, value) or with a status, or as a mapping of
+    what is said of the user."""
+    rows = [("user", k, v) for k, v in claims.items()] if isinstance(claims, Mapping) else claims
+    noted = [{"who": r[0], "what": r[1], "value": r[2], "status": r[3] if len(r) > 3 else "holds"} for r in rows]
+    data = {"reply": reply, "remember": remember or bool(noted), "claims": noted, "outdated": list(outdated)}
+    return json.dumps(data, ensure_ascii=False)
+
+
+class Agrees:
+    """A second look that agrees with the reader: what it is shown as over is over, and all is said. ``over``
+    names values of known claims that it says are over."""
+
+    def __init__(self, *over: str) -> None:
+        self.over = over
+
+    async def look(self, scope: Scope, message: str, known: Sequence[Claim], new: Sequence[Claim]) -> Looked:
+        del scope, message
+        return Looked(tuple(not self.over or c.value in self.over for c in known), (True,) * len(new))
 
 
 def companion(
@@ -143,3 +166,26 @@ def openai_server(**options: Any) -> Iterator[FakeServer]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def reading(**said: Sequence[tuple[str, ...]]) -> Callable[[Request], str]:
+    """What a well-behaved model reads from messages: for each message that has one of the keywords (with
+    underscores for spaces) the claims as (who, what, value) or with a status, in the order of the numbers;
+    nothing of the others. A claim ``("outdated", "2")`` numbers a known statement."""
+
+    def read(request: Request) -> str:
+        turns: list[dict[str, Any]] = []
+        for line in request.last.splitlines():
+            number, colon, text = line.removeprefix("Message ").partition(": ")
+            if not line.startswith("Message ") or not colon:
+                continue
+            rows = [r for key, found in said.items() if key.replace("_", " ") in text for r in found]
+            outdated = [int(r[1]) for r in rows if r[0] == "outdated"]
+            claims = [
+                {"who": r[0], "what": r[1], "value": r[2], "status": r[3] if len(r) > 3 else "holds"}
+                for r in rows if r[0] != "outdated"
+            ]  # fmt: skip
+            turns.append({"n": int(number), "remember": bool(rows), "claims": claims, "outdated": outdated})
+        return json.dumps({"turns": turns}, ensure_ascii=False)
+
+    return read

@@ -136,7 +136,7 @@ async def talk(
 ) -> tuple[list[Spoken], list[tuple[str, str]]]:
     shown: list[tuple[str, str]] = []
     async with companion(db, model) as nyima:
-        await nyima.memory.set_fact("name", "Karen")
+        await nyima.memory.set("name", "Karen")
         done = [
             t async for t in converse(nyima, ears, mouth, room, Loud(), lambda who, text: shown.append((who, text)))
         ]

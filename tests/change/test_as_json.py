@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from made import T0, fact, note, said
+from made import T0, claim, note, said
 from nyima.change.as_json import change_to_dict, forgetting_to_dict, receipt_to_dict
 from nyima.change.cascade import Forgetting, Receipt
 from nyima.change.undo import LoggedChange
@@ -33,9 +33,9 @@ def test_a_receipt_in_json_counts_and_names_what_still_says_it() -> None:
 
 
 def test_what_would_go_in_json_has_texts_and_roles() -> None:
-    going = Forgetting((said("t", "hi"),), (note("n", "x"), fact("f", "k", "v")), (said("u", "ho", Role.ASSISTANT),))
+    going = Forgetting((said("t", "hi"),), (note("n", "x"), claim("f", "k", "v")), (said("u", "ho", Role.ASSISTANT),))
     made = json.loads(json.dumps(forgetting_to_dict(going)))
     assert [t["text"] for t in made["turns"]] == ["hi"]
-    assert [(r["id"], r["kind"], r["text"]) for r in made["records"]] == [("n", "note", "x"), ("f", "fact", "k: v")]
+    assert [(r["id"], r["kind"], r["text"]) for r in made["records"]] == [("n", "note", "x"), ("f", "claim", "user k: v")]
     assert [(t["id"], t["role"]) for t in made["kept"]] == [("u", "assistant")]
     assert forgetting_to_dict(Forgetting()) == {"turns": [], "records": [], "kept": []}

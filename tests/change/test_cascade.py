@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from made import entity, fact, note, put, relation, summary
+from made import claim, edge, entity, note, put, summary
 from nyima.app.registry import registry
 from nyima.change.cascade import Cascade
 from nyima.domain.changes import Add, Change, Delta, Retire, Revise
 from nyima.domain.conversation import Role
-from nyima.domain.records import Claim, MemoryRecord
+from nyima.domain.records import MemoryRecord, Status
 from nyima.domain.roles import Written
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock
@@ -42,9 +41,9 @@ async def what_follows(memory: Memory, *changes: Change) -> dict[str, Change]:
     return {c.id: c for c in made[len(changes) :] if isinstance(c, Revise | Retire)}
 
 
-HOME = relation("r1", "user", "location", "x", "The user lives in Moab.")
-NEAR = relation("r2", "o", "friend", "user", "Otto visits the user.", rests=("r1",))
-CALLS = relation("r3", "o", "like", "y", "Otto likes it.", rests=("r2",))
+HOME = edge("r1", "user", "lives in", "x", "Moab")
+NEAR = edge("r2", "o", "visits", "user", "the user", depends_on=("r1",))
+CALLS = edge("r3", "o", "likes", "y", "it", depends_on=("r2",))
 
 
 def retire(record: MemoryRecord, memory: Memory) -> Retire:
@@ -69,7 +68,7 @@ async def test_what_rests_on_what_ended_is_uncertain_to_the_end(graph: Memory) -
 
 
 async def test_a_circle_of_what_rests_on_each_other_ends(graph: Memory) -> None:
-    await put(graph, replace(HOME, rests=("r3",)), NEAR, CALLS)
+    await put(graph, replace(HOME, depends_on=("r3",)), NEAR, CALLS)
     assert set(await what_follows(graph, retire(HOME, graph))) == {"r2", "r3"}
 
 
@@ -80,7 +79,7 @@ async def test_what_is_uncertain_already_is_left_alone(graph: Memory) -> None:
 
 @pytest.mark.parametrize(
     ("more", "follows"),
-    [({"note": "other words"}, False), ({"stale": True, "tail": "y"}, False), ({"tail": "y"}, True)],
+    [({"value": "MOAB "}, False), ({"stale": True, "value": "Porto"}, False), ({"value": "Porto"}, True)],
 )
 async def test_what_says_the_same_in_other_words_changes_nothing(
     graph: Memory, more: dict[str, Any], follows: bool
@@ -97,32 +96,12 @@ async def test_what_rests_on_an_earlier_telling_rests_on_the_later_too(graph: Me
     assert set(await what_follows(graph, retire(again, graph))) == {"r2"}
 
 
-# --- one claim in two kinds of records ---
+async def test_what_ended_long_ago_or_was_denied_changes_nothing(graph: Memory) -> None:
+    await put(graph, replace(HOME, status=Status.ENDED), NEAR)
+    assert await what_follows(graph, retire(HOME, graph)) == {}
 
 
-FACT = fact("f1", "location", "moab", claim=Claim("user", "location"))
-
-
-async def test_a_fact_ends_with_the_relation_of_its_claim_and_value(graph: Memory) -> None:
-    await put(graph, HOME, FACT, fact("f2", "pet", "Moab"), replace(FACT, id="f3", value="Faro"))
-    assert {id: type(c) for id, c in (await what_follows(graph, retire(HOME, graph))).items()} == {"f1": Retire}
-    assert {id: type(c) for id, c in (await what_follows(graph, retire(FACT, graph))).items()} == {"r1": Retire}
-
-
-async def test_a_fact_takes_the_new_value_of_its_relation(graph: Memory) -> None:
-    await put(graph, HOME, FACT)
-    change = (await what_follows(graph, Revise("r1", replace(HOME, id="r5", tail="y"))))["f1"]
-    assert isinstance(change, Revise)
-    assert (change.successor.text, change.successor.supersedes) == ("location: Porto", "f1")
-
-
-async def test_what_begins_later_does_not_end_before_it_began(graph: Memory) -> None:
-    begins = graph.clock.now() + timedelta(days=9)
-    later = fact("f1", "location", "Moab", at=begins)
-    await put(graph, HOME, later)
-    change = (await what_follows(graph, retire(HOME, graph)))["f1"]
-    assert isinstance(change, Retire)
-    assert change.at == begins
+FACT = claim("f1", "lives in", "moab")
 
 
 # --- texts that stand for now ---
@@ -148,12 +127,12 @@ async def test_a_text_that_states_what_ended_is_mended_by_a_job(graph: Memory, t
 
 
 async def test_a_value_of_two_letters_is_in_every_text_and_mends_none(graph: Memory) -> None:
-    await put(graph, fact("f", "flat", "2b"), summary("s", "The user lives in 2b."))
-    assert await what_follows(graph, retire(fact("f", "flat", "2b"), graph)) == {}
+    await put(graph, claim("f", "flat", "2b"), summary("s", "The user lives in 2b."))
+    assert await what_follows(graph, retire(claim("f", "flat", "2b"), graph)) == {}
 
 
 async def test_a_text_is_mended_once_however_much_of_it_changes(graph: Memory) -> None:
-    await put(graph, FACT, fact("f2", "job", "nurse"), summary("s", "A nurse in Moab."))
+    await put(graph, FACT, claim("f2", "job", "nurse"), summary("s", "A nurse in Moab."))
     written = await followed(graph, retire(FACT, graph), Retire("f2", graph.clock.now()))
     assert len(written.jobs) == 1
 
@@ -201,10 +180,10 @@ async def test_a_record_alone_leaves_its_turn_and_says_so(memory: Memory) -> Non
 
 
 async def test_an_entity_goes_with_the_last_that_speaks_of_it(graph: Memory) -> None:
-    await put(graph, HOME, relation("r7", "o", "location", "x", "Otto lives in Moab."))
+    await put(graph, HOME, edge("r7", "o", "lives in", "x", "Moab"))
     first = await graph.forget("r1")
-    assert first.erased == {"relation": 1}, "Moab is still spoken of, and the user stays in any case"
-    assert (await graph.forget("r7")).erased == {"relation": 1, "entity": 2}
+    assert first.erased == {"claim": 1}, "Moab is still spoken of, and the user stays in any case"
+    assert (await graph.forget("r7")).erased == {"claim": 1, "entity": 2}
     assert {r.id for r in await graph.records(kinds=("entity",))} == {"user", "y"}
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made import T0, entity, fact, note, put, said
+from made import T0, claim, entity, note, put, said
 from nyima.change.needles import Needles, needles_of, quoted_in, repeats, telling, traces_of
 from nyima.domain.conversation import Role, Turn
 from nyima.domain.ports import Event
@@ -23,8 +23,8 @@ def test_needles_are_found_like_one_by_one(needles: list[str], texts: list[str])
     sought = Needles(needles)
     for text in texts:
         assert sought.within(text) == any(n in text for n in needles)
-    body = {"turn": 1, "facts": [["key", t] for t in texts], "none": None}
-    assert sought.within(body) == any(n in t for n in needles for t in (*texts, "turn", "facts", "key", "none"))
+    body = {"turn": 1, "claims": [["key", t] for t in texts], "none": None}
+    assert sought.within(body) == any(n in t for n in needles for t in (*texts, "turn", "claims", "key", "none"))
 
 
 # --- what is looked for ---
@@ -56,8 +56,8 @@ async def test_what_stays_elsewhere_is_not_looked_for(memory: Memory) -> None:
 
 
 async def test_a_value_of_some_length_is_looked_for_whole(memory: Memory) -> None:
-    found = await sought(memory, "", fact("f", "allergy", "walnut"), fact("g", "pet", "cat"), note("n", "tea"))
-    assert found == ["allergy: walnut", "walnut"]
+    found = await sought(memory, "", claim("f", "allergy", "walnut"), claim("g", "pet", "cat"), note("n", "tea"))
+    assert found == ["user allergy: walnut", "user pet: cat", "walnut"]
 
 
 # --- what quotes it ---
@@ -76,13 +76,13 @@ async def test_a_trace_that_quotes_what_goes_goes_with_it(memory: Memory) -> Non
 
 
 async def test_the_notes_of_a_turn_that_stays_are_kept_without_it(memory: Memory) -> None:
-    facts = [["dish", "Quinoa Deluxe"], ["city", "Moab"]]
-    await journal(memory, "notes", "n1", turn="stays", facts=facts)
-    await journal(memory, "notes", "n2", turn="goes", facts=facts)
-    await journal(memory, "facts", "n3", turn="stays", facts=[], note="Quinoa Deluxe, in words")
+    claims = [["user", "dish", "Quinoa Deluxe", "holds"], ["user", "city", "Moab", "holds"]]
+    await journal(memory, "notes", "n1", turn="stays", claims=claims)
+    await journal(memory, "notes", "n2", turn="goes", claims=claims)
+    await journal(memory, "facts", "n3", turn="stays", facts=[["dish", "Quinoa Deluxe"]])
     found, instead = await quoted_in(memory.store, memory.scope, ["Quinoa Deluxe"], {"goes"})
     assert {e.id for e in found} == {"n1", "n2", "n3"}
-    assert [(e.kind, dict(e.body)) for e in instead] == [("notes", {"turn": "stays", "facts": [["city", "Moab"]]})]
+    assert [(e.kind, dict(e.body)) for e in instead] == [("notes", {"turn": "stays", "claims": [["user", "city", "Moab", "holds"]]})]
     assert instead[0].id not in {"n1", "n2", "n3"}
 
 
@@ -134,7 +134,7 @@ async def told(memory: Memory, reply: str, *records: MemoryRecord, stays: str = 
 async def test_a_name_or_number_is_enough_and_a_common_word_is_said_to_the_user(
     memory: Memory, reply: str, tells: bool
 ) -> None:
-    records = (entity("o", "Otto"), fact("f", "allergy", "walnuts"), fact("g", "code", "4711"), fact("h", "x", "no"))
+    records = (entity("o", "Otto"), claim("f", "allergy", "walnuts"), claim("g", "code", "4711"), claim("h", "x", "no"))
     assert await told(memory, reply, *records) is tells
 
 

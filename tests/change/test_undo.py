@@ -50,7 +50,7 @@ async def test_every_kind_of_change_is_told_in_words(memory: Memory, clock: Fixe
         clock.forward(minutes=1)
         return made
 
-    pet = await later(memory.set_fact("cat name", "Rex"))
+    pet = await later(memory.set("cat name", "Rex"))
     pet = await later(memory.revise(pet.id, "Luna"))
     await later(memory.retire(pet.id))
     await later(memory.undo())
@@ -65,7 +65,7 @@ async def test_every_kind_of_change_is_told_in_words(memory: Memory, clock: Fixe
 
 
 async def test_what_was_erased_is_in_no_line(memory: Memory) -> None:
-    made = await memory.set_fact("code", "4711")
+    made = await memory.set("code", "4711")
     await memory.forget(made.id)
     lines = await memory.log()
     assert not [c for c in lines if "4711" in f"{c} {c.before} {c.after}"]
@@ -76,7 +76,7 @@ async def test_what_was_erased_is_in_no_line(memory: Memory) -> None:
 
 async def test_each_line_has_its_own_id_newest_first(memory: Memory, clock: FixedClock) -> None:
     for number in range(5):
-        await memory.set_fact("pet", f"cat {number}")
+        await memory.set("pet", f"cat {number}")
         clock.forward(minutes=1)
     lines = await memory.log()
     assert len({c.id for c in lines}) == 5
@@ -85,7 +85,7 @@ async def test_each_line_has_its_own_id_newest_first(memory: Memory, clock: Fixe
 
 
 async def test_a_change_that_is_not_there_or_cannot_be_undone_is_named(memory: Memory) -> None:
-    await memory.set_fact("pet", "cat")
+    await memory.set("pet", "cat")
     (first,) = await memory.log()
     await memory.undo(first.id)
     with pytest.raises(InputError, match=f"change '{first.id}' .* cannot be undone"):
@@ -105,10 +105,10 @@ actions = st.lists(
 
 
 async def act(memory: Memory, clock: FixedClock, what: str, value: str) -> bool:
-    facts = (await memory.profile()).facts
+    facts = (await memory.profile()).claims
     clock.forward(minutes=1)
     if what == "set":
-        await memory.set_fact("pet", value)
+        await memory.set("pet", value)
     elif not facts:
         return False
     elif what == "revise":
@@ -138,7 +138,7 @@ async def test_undo_leads_back_one_step_and_redo_forth(tmp_path: Path, given: li
 
 async def set_and_undone(memory: Memory, clock: FixedClock, key: str, values: str) -> dict[str, Any]:
     for value in values:
-        await memory.set_fact(key, value)
+        await memory.set(key, value)
         clock.forward(minutes=1)
     for _ in values:
         await memory.undo()
@@ -161,23 +161,23 @@ async def test_when_everything_was_taken_back_there_is_nothing_left_to_undo(memo
 
 
 async def test_undo_of_a_fact_with_one_value_brings_the_old_value_back(memory: Memory, clock: FixedClock) -> None:
-    await memory.set_fact("location", "Moab")
+    await memory.set("location", "Moab")
     clock.forward(minutes=1)
-    await memory.set_fact("location", "Porto")
+    await memory.set("location", "Porto")
     clock.forward(minutes=1)
     await memory.undo()
     assert (await memory.profile()).as_dict() == {"location": "Moab"}
 
 
 async def test_the_past_stays_as_it_was_when_something_is_taken_back(memory: Memory, clock: FixedClock) -> None:
-    await memory.set_fact("pet", "cat")
+    await memory.set("pet", "cat")
     noon = clock.forward(hours=1)
-    await memory.set_fact("pet", "dog")
+    await memory.set("pet", "dog")
     clock.forward(hours=1)
     await memory.undo()
     assert (await memory.profile()).as_dict() == {"pet": "cat"}
-    then = await memory.records(kinds=("fact",), as_of=noon)
-    assert [r.text for r in then] == ["pet: dog"]
+    then = await memory.records(kinds=("claim",), as_of=noon)
+    assert [r.text for r in then] == ["user pet: dog"]
 
 
 # --- the notes of a turn ---
@@ -185,7 +185,7 @@ async def test_the_past_stays_as_it_was_when_something_is_taken_back(memory: Mem
 
 async def noted(memory: Memory) -> str:
     (turn,) = (await memory.remember([Said("I live in Moab.")], session="s", owed=False)).turns
-    body: dict[str, object] = {"remember": True, "facts": [["city", "Moab"]]}
+    body: dict[str, object] = {"remember": True, "claims": [["user", "city", "Moab", "holds"]]}
     await memory.store.log(memory.scope, notes_event(turn, body, memory.clock))
     return turn.id
 
@@ -195,7 +195,7 @@ async def test_withdrawing_the_notes_of_a_turn_leaves_that_nothing_is_to_be_kept
     gone, instead = await withdrawn(memory.store, memory.scope, turn, T0, "7")
     (empty, mark) = instead
     assert [(c.id, c.what) for c in gone] == [(f"notes-{turn}", "event")]  # type: ignore[union-attr]
-    assert (empty.body["facts"], empty.body["remember"]) == ([], False)
+    assert (empty.body["claims"], empty.body["remember"]) == ([], False)
     assert (mark.kind, mark.refs, mark.body["change"]) == ("undone", (turn,), "7")
     json.dumps(dict(mark.body))
 

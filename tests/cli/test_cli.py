@@ -55,7 +55,7 @@ def test_remember_recall_why_forget(cli: Cli) -> None:
     receipt = cli.json("forget", made["records"][1], "--yes")
     assert set(receipt) == {"erased", "rederived", "turns", "also", "files_scanned", "bytes_found", "still_said"}
     assert receipt["bytes_found"] == 0
-    assert receipt["erased"] == {"episode": 1, "note": 1, "entity": 2, "relation": 1}
+    assert receipt["erased"] == {"episode": 1, "note": 1, "entity": 2, "claim": 1}
     assert cli.json("recall", "flight")["kept"] == []
 
 
@@ -142,7 +142,7 @@ def test_import_and_export_go_round(cli: Cli, tmp_path: Path) -> None:
 def test_a_scripted_chat_prints_one_json_line_a_turn(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "talk.txt"
     script.write_text("I'm Karen, I live in Moab.\ngoodbye\n\nWhere do I live?\n", "utf-8")
-    first = answer("Hi Karen!", remember=True, facts={"name": "Karen", "location": "Moab"})
+    first = answer("Hi Karen!", remember=True, claims={"name": "Karen", "location": "Moab"})
     note = '{"context": "", "knowledge": "The user is Karen and lives in Moab.", "facts": {}}'
     fold = '{"text": "The user is Karen. The user lives in Moab."}'
     with openai_server(plan=[first, answer("Bye!"), note, fold, answer("In Moab.")]) as server:
@@ -159,7 +159,7 @@ def test_a_scripted_chat_prints_one_json_line_a_turn(cli: Cli, tmp_path: Path, m
     assert rows[2] == {
         "session_end": True,
         "profile": {"name": "Karen", "location": "Moab"},
-        "records": {"note": 1, "fact": 2, "summary": 1, "relation": 2, "entity": 3},
+        "records": {"note": 1, "claim": 2, "summary": 1, "claim": 2, "entity": 3},
     }
     assert "location: Moab" in server.requests[-1]["messages"][0]["content"]
     assert server.requests[0]["model"] == "fake-model"

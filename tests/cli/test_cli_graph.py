@@ -157,7 +157,7 @@ def test_a_text_file_is_remembered_by_its_paragraphs(cli: Cli, tmp_path: Path) -
     notes = tmp_path / "notes.txt"
     notes.write_text("I live in Porto.\n\nMy cat is called\nMomo.\n", "utf-8")
     assert len(cli.json("remember", "--file", str(notes))["records"]) == 4
-    relations = {r["text"] for r in cli.json("memories", "--kind", "relation")["records"]}
+    relations = {r["text"] for r in cli.json("memories", "--kind", "claim")["records"]}
     assert relations == {"The user lives in Porto.", "The user's cat is called Momo."}
     for name, data, words in (
         ("empty.txt", b" \n\n", "empty"),

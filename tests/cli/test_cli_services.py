@@ -104,7 +104,7 @@ def test_the_last_day_ends_in_the_users_zone(cli: Cli, tmp_path: Path, monkeypat
     (tmp_path / "config.toml").write_text('zone = "Pacific/Kiritimati"\n')
     monkeypatch.setenv("NYIMA_CONFIG", str(tmp_path / "config.toml"))
     cli("graph", "relate", "user", "drives", "Skoda", "--until", "2031-12-31")
-    (relation,) = cli.json("memories", "--kind", "relation")["records"]
+    (relation,) = cli.json("memories", "--kind", "claim")["records"]
     end = datetime.fromisoformat(relation["valid_to"]).astimezone(ZoneInfo("Pacific/Kiritimati"))
     assert f"{end:%Y-%m-%d %H:%M}" == "2031-12-31 23:59"
 

@@ -48,7 +48,7 @@ def texts(tmp_path: Path) -> list[str]:
 
 
 def test_while_the_writers_work_the_rest_is_left_as_jobs(tmp_path: Path) -> None:
-    first = answer("Hi Karen!", remember=True, facts={"name": "Karen"})
+    first = answer("Hi Karen!", remember=True, claims={"name": "Karen"})
     script = tmp_path / "talk.txt"
     script.write_text("I'm Karen, I live in Moab.\n")
     with openai_server(
@@ -67,7 +67,7 @@ def test_while_the_writers_work_the_rest_is_left_as_jobs(tmp_path: Path) -> None
 
 
 def test_a_closed_terminal_ends_the_session_as_goodbye_does(tmp_path: Path) -> None:
-    first = answer("Hi Marta!", remember=True, facts={"name": "Marta"})
+    first = answer("Hi Marta!", remember=True, claims={"name": "Marta"})
     for number in (signal.SIGHUP, signal.SIGTERM):
         folder = tmp_path / number.name
         folder.mkdir()

@@ -30,14 +30,14 @@ def test_what_is_listed_is_text_and_never_markup(told: Cli) -> None:
 
 
 def test_kinds_can_be_repeated(told: Cli) -> None:
-    kinds = [r["kind"] for r in told.json("memories", "--kind", "note", "--kind", "relation")["records"]]
-    assert set(kinds) == {"note", "relation"}
+    kinds = [r["kind"] for r in told.json("memories", "--kind", "note", "--kind", "claim")["records"]]
+    assert set(kinds) == {"note", "claim"}
     found = told.json("recall", "my cat", "--kind", "note")["kept"]
     assert {p["kind"] for p in found} == {"note"}
 
 
 def test_what_is_retired_is_listed_with_a_cross_when_asked(told: Cli) -> None:
-    relation = ids(told, "relation")[0]
+    relation = ids(told, "claim")[0]
     told("graph", "retire", relation)
     assert relation not in told("memories").stdout
     line = next(row for row in told("memories", "--all").stdout.splitlines() if relation in row)
@@ -138,7 +138,7 @@ def test_a_session_is_forgotten_with_all_that_was_said_in_it(told: Cli) -> None:
 
 def test_a_new_value_is_explained_with_the_old_one(cli: Cli) -> None:  # noqa: F811
     cli("remember", "My cat is called Luna")
-    relation = ids(cli, "relation")[0]
+    relation = ids(cli, "claim")[0]
     new = cli.json("revise", relation, "Momo")["record"]
     assert (new["supersedes"], new["text"]) == (relation, "The user's cat is called Momo.")
     told = cli("why", new["id"]).stdout

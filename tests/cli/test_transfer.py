@@ -107,7 +107,7 @@ def test_an_export_holds_nobody_elses_words(cli: Cli) -> None:  # noqa: F811
 
 def test_what_was_retired_comes_back_as_retired(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
     cli("remember", "I live in Porto")
-    relation = cli.json("memories", "--kind", "relation")["records"][0]["id"]
+    relation = cli.json("memories", "--kind", "claim")["records"][0]["id"]
     cli("revise", relation, "Braga")
     out = tmp_path / "me.jsonl"
     cli("export", "-o", str(out))

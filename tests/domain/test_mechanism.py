@@ -36,7 +36,7 @@ WHOLE = Registry(
     (
         Mechanism("notes", "", (writer("note", makes="conditional"),), (Source("notes", ""), Source("facts", ""))),
         Mechanism("mend", "", (writer("mend", When.CHANGE, needs_model=False, quick=True),)),
-        Mechanism("gate", "", (writer("gate", owed=lambda recipe: recipe.gate == "reply"),)),
+        Mechanism("claims", "", (writer("claims", owed=lambda recipe: recipe.gate == "reply"),)),
         Mechanism("now", "", (Writer("now", When.NOW, needs_model=False),)),
         Mechanism(
             "roles", "", retrievers={"words": make}, planners={"all": make}, judges={"scores": make},
@@ -93,7 +93,7 @@ def test_a_job_that_nothing_can_do_is_named() -> None:
 
 def test_a_recipe_has_the_writers_of_its_mechanisms_and_those_that_it_owes() -> None:
     assert [w.name for w in WHOLE.writers(PLAIN)] == ["note", "mend"]
-    assert [w.name for w in WHOLE.writers(replace(PLAIN, gate="reply"))] == ["note", "mend", "gate"]
+    assert [w.name for w in WHOLE.writers(replace(PLAIN, gate="reply"))] == ["note", "mend", "claims"]
     assert [w.name for w in WHOLE.writers(replace(PLAIN, gate="all"))] == ["note", "mend"], "its gate owes nothing"
     assert [w.name for w in WHOLE.writers(PLAIN, When.CHANGE, When.NOW)] == ["mend"]
     assert WHOLE.writers(PLAIN, When.SESSION_END) == ()
@@ -156,7 +156,7 @@ def test_a_recipe_of_what_is_installed_is_itself() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"writers": ("notes", "diary")}, "there is no writer 'diary': choose from gate, mend, notes, now"),
+        ({"writers": ("notes", "diary")}, "there is no writer 'diary': choose from claims, mend, notes, now"),
         ({"sources": (SourceSpec("web", "words"),)}, "there is no source 'web': choose from facts, notes"),
         ({"system": ("persona",)}, "there is no system part 'persona': choose from profile, summary"),
         ({"gate": "maybe"}, "there is no gate 'maybe': choose from all, off, reply"),

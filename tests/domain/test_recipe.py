@@ -11,7 +11,7 @@ from nyima.read.sources import in_order
 
 @pytest.mark.parametrize(
     ("gate", "mechanisms", "notes"),
-    [("off", ("a", "mend"), False), ("reply", ("a", "mend", "gate"), True), ("all", ("a", "mend", "gate"), False)],
+    [("off", ("a", "mend"), False), ("reply", ("a", "mend", "claims"), True), ("all", ("a", "mend"), False)],
 )
 def test_the_gate_says_who_looks_at_turns_and_whether_the_reply_notes(
     gate: str, mechanisms: tuple[str, ...], notes: bool

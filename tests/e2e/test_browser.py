@@ -119,7 +119,7 @@ def test_undo_under_a_reply_takes_back_what_was_noted_of_it(page: Page, desk: De
 
     async def kept(memory: Memory) -> tuple[list[list[list[str]]], list[str]]:
         noted = [e.body["facts"] for e in reversed(await memory.store.events(memory.scope, "notes"))]
-        return noted, [r.text for r in await memory.records(kinds=("relation",))]
+        return noted, [r.text for r in await memory.records(kinds=("claim",))]
 
     noted, relations = desk.look(kept)
     assert sorted(noted) == [[], [["location", "Lisbon"]], [["occupation", "baker"]]], "other replies' notes stay"

@@ -131,7 +131,7 @@ async def test_an_edit_in_other_words_is_found_by_meaning(tmp_path: Path, embedd
             await memory.remember([Said(text)], session="s")
             await memory.drain()
             clock.forward(hours=1)
-        now = [r.text for r in await memory.records(kinds=("relation",))]
+        now = [r.text for r in await memory.records(kinds=("claim",))]
         assert len(now) == 2
         assert any("9 May" in text for text in now)
         assert any("Lightning" in text for text in now)

@@ -133,7 +133,7 @@ async def test_a_memory_works_on_another_store(memory: Memory, monkeypatch: pyte
 
     store = CountedStore()
     other = Memory(replace(memory.parts, store=store, embedder=HashEmbedder()))
-    fact = await other.set_fact("city", "Porto")
+    fact = await other.set("city", "Porto")
     assert store.committed["user"] >= 1
     assert fact.id in {record.id for record in await other.records()}
 

@@ -84,7 +84,7 @@ async def test_a_block_gives_facts_and_what_is_to_the_point(opened: BlockingMemo
     from nyima.frameworks.llamaindex import NyimaBlock
 
     block = NyimaBlock(memory=opened, records=1)
-    await opened.wrap(opened.inner.set_fact("city", "Porto"))
+    await opened.wrap(opened.inner.set("city", "Porto"))
     told = [
         ("user", "My cat is called Luna."),
         ("user", "My dog is called Rex."),

@@ -197,7 +197,7 @@ async def test_an_open_session_goes_on(db: Path, clock: FixedClock) -> None:
 
 async def test_a_private_chat_without_tools_is_not_asked_for_notes(db: Path, clock: FixedClock) -> None:
     model = ScriptedModel(
-        {"chat": ["Your cat is called Momo.", answer("Noted.", remember=True, facts={"name": "Ann"})]}
+        {"chat": ["Your cat is called Momo.", answer("Noted.", remember=True, claims={"name": "Ann"})]}
     )
     async with companion(db, model, recipe="conditional", clock=clock) as nyima:
         nyima.private = True

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from nyima.language.english.extract import statements
 
 from nyima.errors import NyimaError
 from nyima.language import words
-from nyima.language.english.extract import statements
 from nyima.language.intent import first_person, is_goodbye, worth_keeping
 from nyima.language.small_talk import is_small_talk
 from nyima.language.times.moment import find_moment, without_times

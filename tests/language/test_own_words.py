@@ -50,7 +50,7 @@ async def test_nothing_is_made_of_what_is_pasted(memory: Memory) -> None:
     await memory.remember([Said(f"Please summarise this mail:\n\n{MAIL}", id="1")], session="s")
     await memory.end_session("s")
     await memory.drain()
-    made = await memory.records(kinds=("note", "fact", "relation", "entity"))
+    made = await memory.records(kinds=("note", "claim", "claim", "entity"))
     assert not [r for r in made if "Gwendolyn" in r.text or "Lund" in r.text]
     assert (await memory.recall("When does the choir meet?")).kept, "it is found all the same"
 

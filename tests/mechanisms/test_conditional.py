@@ -12,8 +12,8 @@ from nyima.domain.recipe import Recipe
 from nyima.domain.records import Note
 from nyima.domain.roles import Written
 from nyima.errors import NotFound
+from nyima.mechanisms.claims import ClaimWriter
 from nyima.mechanisms.conditional import NoteWriter, passive_note
-from nyima.mechanisms.gate import GateWriter
 from nyima.memory import Memory, Said
 
 
@@ -31,7 +31,6 @@ async def noted(
 GOOD = {
     "context": "The user said where they live with the cat.",
     "knowledge": "The user lives in Moab with a cat.",
-    "facts": {},
 }
 
 
@@ -42,7 +41,7 @@ async def test_a_note_has_context_knowledge_and_the_turns_around_it(memory: Memo
     assert made.id == f"n-{own}"
     assert other != own
     assert made.provenance.prompt.startswith("note@")
-    assert [j.kind for j in written.jobs] == ["graph"], "the graph reads it too"
+    assert (written.jobs, written.events) == ((), ())
 
 
 async def test_what_is_invented_is_left_out(memory: Memory) -> None:
@@ -56,7 +55,7 @@ async def test_what_is_invented_is_left_out(memory: Memory) -> None:
 async def test_else_the_users_own_words_are_kept(memory: Memory, answers: tuple[object, ...]) -> None:
     made, written = await noted(memory, *answers)
     assert made.knowledge == "I live in Moab with my cat."
-    assert bool(written.jobs) == (made.provenance.model != ""), "without a model there is nothing new for the graph"
+    assert written.jobs == ()
 
 
 async def test_a_question_explains_its_answer(memory: Memory) -> None:
@@ -71,14 +70,8 @@ async def test_an_ablation_leaves_a_part_out(memory: Memory, parts: tuple[str, .
     assert (await noted(memory, GOOD, recipe=Recipe("r", "", parts=parts)))[0].text == text
 
 
-async def test_the_facts_of_a_note_go_into_the_journal(memory: Memory) -> None:
-    _, written = await noted(memory, {**GOOD, "facts": {"city": "Moab"}})
-    assert [e.body["facts"] for e in written.events] == [[["city", "Moab"]]]
-    assert (await noted(memory, GOOD))[1].events == ()
-
-
 async def test_a_turn_that_is_gone_is_named(memory: Memory) -> None:
-    for writer in (NoteWriter(desk(memory, lane="note")), GateWriter(desk(memory, lane="gate"))):
+    for writer in (NoteWriter(desk(memory, lane="note")), ClaimWriter(desk(memory, lane="read"))):
         with pytest.raises(NotFound, match="'gone' is gone"):
             await writer.write(memory.scope, Job("j", "x", "gone"))
 

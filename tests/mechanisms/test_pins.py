@@ -15,14 +15,14 @@ async def ids(memory: Memory) -> list[str]:
 
 
 async def test_nothing_is_pinned_at_first(memory: Memory) -> None:
-    await memory.set_fact("pet", "cat")
+    await memory.set("pet", "cat")
     assert await pinned(memory) == []
 
 
 async def test_what_is_pinned_comes_oldest_first_and_can_be_let_go(memory: Memory, clock: FixedClock) -> None:
     made = []
     for value in ("cat", "dog", "hen"):
-        made.append((await memory.set_fact(f"pet_{value}", value)).id)
+        made.append((await memory.set(f"pet_{value}", value)).id)
         clock.forward(minutes=1)
     for id in (made[2], made[0]):
         await pin(memory, id)
@@ -36,7 +36,7 @@ async def test_what_is_pinned_comes_oldest_first_and_can_be_let_go(memory: Memor
 
 
 async def test_it_stays_pinned_through_every_revision(memory: Memory, clock: FixedClock) -> None:
-    record = (await memory.set_fact("pet", "cat")).id
+    record = (await memory.set("pet", "cat")).id
     await pin(memory, record)
     for value in ("dog", "hen", "cow"):
         clock.forward(minutes=1)
@@ -48,7 +48,7 @@ async def test_it_stays_pinned_through_every_revision(memory: Memory, clock: Fix
 
 
 async def test_what_was_let_go_by_its_old_id_stays_free_when_revised(memory: Memory, clock: FixedClock) -> None:
-    record = (await memory.set_fact("pet", "cat")).id
+    record = (await memory.set("pet", "cat")).id
     await pin(memory, record)
     clock.forward(minutes=1)
     await pin(memory, record, on=False)
@@ -58,7 +58,7 @@ async def test_what_was_let_go_by_its_old_id_stays_free_when_revised(memory: Mem
 
 
 async def test_what_holds_no_more_is_not_in_mind_and_what_is_erased_is_gone(memory: Memory, clock: FixedClock) -> None:
-    one, two = (await memory.set_fact("pet", "cat")).id, (await memory.set_fact("car", "Skoda")).id
+    one, two = (await memory.set("pet", "cat")).id, (await memory.set("car", "Skoda")).id
     for id in (one, two):
         await pin(memory, id)
         clock.forward(minutes=1)

@@ -225,7 +225,7 @@ async def mended(memory: Memory, record: Summary = STALE) -> tuple[Change, ...]:
 
 
 async def test_the_new_value_takes_the_place_of_the_old(memory: Memory, clock: FixedClock) -> None:
-    old = await memory.set_fact("location", "Moab")
+    old = await memory.set("lives in", "Moab")
     clock.forward(days=1)
     await memory.revise(old.id, "Porto")
     (change,) = await mended(memory)
@@ -236,7 +236,7 @@ async def test_the_new_value_takes_the_place_of_the_old(memory: Memory, clock: F
 
 
 async def test_a_value_that_ended_takes_its_sentence_with_it(memory: Memory, clock: FixedClock) -> None:
-    old = await memory.set_fact("location", "Moab")
+    old = await memory.set("lives in", "Moab")
     clock.forward(days=1)
     await memory.retire(old.id)
     (change,) = await mended(memory)

@@ -11,7 +11,7 @@ import pytest
 from nyima.domain.changes import Add, Delta
 from nyima.domain.evidence import Budget
 from nyima.domain.records import Interval, Provenance, Relation, Summary
-from nyima.mechanisms.by_hand import Link
+from nyima.mechanisms.by_hand import Statement
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock, HashEmbedder
 
@@ -39,20 +39,20 @@ async def story(memory: Memory, clock: FixedClock) -> tuple[Relation, Relation, 
     office, train, coffee = await say(
         memory, clock, "My office is in Sintra.", "I take the 8:10.", "I drink coffee at 7:50."
     )
-    a = await memory.relate(
-        Link("user's office", "located_in", "Sintra", "The user's office is in Sintra.", turn=office)
+    a = await memory.state(
+        Statement("user's office", "located_in", "Sintra", "The user's office is in Sintra.", turn=office)
     )
-    b = await memory.relate(
-        Link("user", "takes", "8:10 train", "The user takes the 8:10 train.", rests=(a.id,), turn=train)
+    b = await memory.state(
+        Statement("user", "takes", "8:10 train", "The user takes the 8:10 train.", depends_on=(a.id,), turn=train)
     )
-    c = await memory.relate(
-        Link("user", "drinks_coffee_at", "7:50", "The user drinks coffee at 7:50.", rests=(b.id,), turn=coffee)
+    c = await memory.state(
+        Statement("user", "drinks_coffee_at", "7:50", "The user drinks coffee at 7:50.", depends_on=(b.id,), turn=coffee)
     )
     return a, b, c
 
 
 async def stale(memory: Memory) -> set[str]:
-    return {r.text for r in await memory.records(kinds=("relation",)) if r.stale}
+    return {r.text for r in await memory.records(kinds=("claim",)) if r.stale}
 
 
 async def test_a_change_makes_what_rests_on_it_uncertain_to_the_end(memory: Memory, clock: FixedClock) -> None:
@@ -74,7 +74,7 @@ async def test_undo_makes_it_certain_again(memory: Memory, clock: FixedClock) ->
     await memory.undo()
     assert await stale(memory) == set()
     clock.forward(minutes=1)
-    (again,) = [r for r in await memory.records(kinds=("relation",)) if "office" in r.text]
+    (again,) = [r for r in await memory.records(kinds=("claim",)) if "office" in r.text]
     await memory.revise(again.id, "Almada")
     assert len(await stale(memory)) == 2, "what came back is still what the rest rests on"
 
@@ -91,14 +91,14 @@ async def test_before_the_change_it_was_certain(memory: Memory, clock: FixedCloc
 async def test_a_new_value_makes_an_uncertain_one_certain(memory: Memory, clock: FixedClock) -> None:
     a, b, _ = await story(memory, clock)
     await memory.revise(a.id, "Cascais")
-    (now,) = [r for r in await memory.records(kinds=("relation",)) if r.supersedes == b.id]
+    (now,) = [r for r in await memory.records(kinds=("claim",)) if r.supersedes == b.id]
     await memory.revise(now.id, "9:05 train")
     assert "The user takes the 9:05 train." not in await stale(memory)
-    assert any(r.text == "The user takes the 9:05 train." for r in await memory.records(kinds=("relation",)))
+    assert any(r.text == "The user takes the 9:05 train." for r in await memory.records(kinds=("claim",)))
 
 
 async def test_a_fact_and_a_relation_that_state_one_claim_change_together(memory: Memory, clock: FixedClock) -> None:
-    await memory.set_fact("location", "Porto")
+    await memory.set("location", "Porto")
     await memory.remember([Said("I live in Porto.")], session="s")
     await memory.drain()
     clock.forward(hours=1)
@@ -106,9 +106,9 @@ async def test_a_fact_and_a_relation_that_state_one_claim_change_together(memory
     await memory.drain()
     assert (await memory.profile()).get("location") == ("Braga",)
     clock.forward(hours=1)
-    await memory.set_fact("location", "Faro")
+    await memory.set("location", "Faro")
     now = [
-        r.text for r in await memory.records(kinds=("relation",)) if isinstance(r, Relation) and r.label == "location"
+        r.text for r in await memory.records(kinds=("claim",)) if isinstance(r, Relation) and r.label == "location"
     ]
     assert now == []
 
@@ -120,8 +120,8 @@ async def test_a_running_summary_is_derived_again(memory: Memory, clock: FixedCl
         id="s1", provenance=made, valid=Interval(T0), recorded=Interval(T0), level="running", covers=("s",), body=body
     )
     await memory.store.commit(memory.scope, Delta((Add(text),)))
-    city = await memory.relate(Link("user", "lives_in", "Porto"))
-    car = await memory.relate(Link("user", "drives", "Skoda"))
+    city = await memory.state(Statement("user", "lives_in", "Porto"))
+    car = await memory.state(Statement("user", "drives", "Skoda"))
     clock.forward(hours=1)
     await memory.revise(city.id, "Braga")
     (uncertain,) = await memory.records(kinds=("summary",))
@@ -139,11 +139,11 @@ async def test_a_running_summary_is_derived_again(memory: Memory, clock: FixedCl
 
 async def test_an_erase_takes_what_rests_on_it_and_leaves_the_rest(memory: Memory, clock: FixedClock) -> None:
     a, _, _ = await story(memory, clock)
-    await memory.relate(Link("user", "has", "cat"))
+    await memory.state(Statement("user", "has", "cat"))
     receipt = await memory.forget(a.id)
-    assert receipt.erased["relation"] == 3
+    assert receipt.erased["claim"] == 3
     assert receipt.bytes_found == 0
-    left = [r.text for r in await memory.records(kinds=("relation",), retired=True)]
+    left = [r.text for r in await memory.records(kinds=("claim",), retired=True)]
     assert left == ["user own: cat."]
     names = {r.text for r in await memory.records(kinds=("entity",), retired=True)}
     assert not {n for n in names if "Sintra" in n}
@@ -160,7 +160,7 @@ async def test_what_another_turn_still_says_is_derived_again(memory: Memory, clo
     receipt = await memory.forget(episode)
     assert receipt.rederived >= 1
     await memory.drain()
-    now = [r.text for r in await memory.records(kinds=("relation",))]
+    now = [r.text for r in await memory.records(kinds=("claim",))]
     assert any("Bruno" in text for text in now)
     assert all(first.turns[0].id not in r.provenance.turns for r in await memory.records(retired=True))
 
@@ -187,7 +187,7 @@ async def test_mending_a_summary_invents_nothing(memory: Memory, clock: FixedClo
         id="s1", provenance=made, valid=Interval(T0), recorded=Interval(T0), level="running", covers=("s",), body=body
     )
     await memory.store.commit(memory.scope, Delta((Add(text),)))
-    city = await memory.relate(Link("user", "lives_in", "Porto"))
+    city = await memory.state(Statement("user", "lives_in", "Porto"))
     clock.forward(hours=1)
     await memory.revise(city.id, "Lisbon")
     await memory.drain()
@@ -197,12 +197,12 @@ async def test_mending_a_summary_invents_nothing(memory: Memory, clock: FixedClo
 
 async def test_what_the_user_stated_stays_when_its_ground_is_erased(memory: Memory, clock: FixedClock) -> None:
     (office,) = await say(memory, clock, "My office is in Sintra.")
-    ground = await memory.relate(Link("user's office", "located_in", "Sintra", turn=office))
-    own = await memory.relate(Link("user", "commutes_by", "train", "The user commutes by train.", rests=(ground.id,)))
+    ground = await memory.state(Statement("user's office", "located_in", "Sintra", turn=office))
+    own = await memory.state(Statement("user", "commutes_by", "train", "The user commutes by train.", depends_on=(ground.id,)))
     clock.forward(hours=1)
     receipt = await memory.forget(ground.id)
     assert receipt.bytes_found == 0
-    (left,) = await memory.records(kinds=("relation",))
+    (left,) = await memory.records(kinds=("claim",))
     assert isinstance(left, Relation)
     assert (left.text, left.stale, left.rests) == (own.text, True, ())
 

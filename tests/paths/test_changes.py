@@ -24,7 +24,7 @@ async def facts(memory: Memory) -> dict[str, object]:
 
 
 async def test_the_log_says_in_words_what_was_done(memory: Memory, clock: FixedClock) -> None:
-    fact = await memory.set_fact("city", "Leeds")
+    fact = await memory.set("city", "Leeds")
     clock.forward(days=1)
     await memory.revise(fact.id, "Manchester")
     clock.forward(days=1)
@@ -43,14 +43,14 @@ async def test_what_one_message_made_is_one_step(memory: Memory) -> None:
     await memory.remember("My cat is called Luna.")
     await memory.drain()
     await memory.undo()
-    assert await memory.records(kinds=("note", "relation")) == []
+    assert await memory.records(kinds=("note", "claim")) == []
     with pytest.raises(NotFound, match="no change left"):
         await memory.undo()
 
 
 async def test_undo_by_id_takes_back_that_change_alone_and_redo_brings_it_back(memory: Memory) -> None:
-    await memory.set_fact("pet", "cat")
-    await memory.set_fact("job", "nurse")
+    await memory.set("pet", "cat")
+    await memory.set("job", "nurse")
     pet = next(c for c in await memory.log() if c.after == "cat")
     done = await memory.undo(pet.id)
     assert done.after == "cat"
@@ -72,7 +72,7 @@ async def test_every_change_taken_back_restores_what_was(memory: Memory, clock: 
     fact: ProfileFact | None = None
     for value in ("Leeds", "York", "Porto", "Rome"):
         clock.forward(hours=1)
-        fact = await memory.set_fact("city", value) if fact is None else await _revised(memory, value)
+        fact = await memory.set("city", value) if fact is None else await _revised(memory, value)
         states.append(await facts(memory))
     for expected in states[-2::-1]:
         clock.forward(hours=1)
@@ -81,14 +81,14 @@ async def test_every_change_taken_back_restores_what_was(memory: Memory, clock: 
 
 
 async def _revised(memory: Memory, value: str) -> ProfileFact:
-    (fact,) = (await memory.profile()).facts
+    (fact,) = (await memory.profile()).claims
     new = await memory.revise(fact.id, value)
     assert isinstance(new, ProfileFact)
     return new
 
 
 async def test_undo_names_another_kind_of_thing_before_it_takes_it(memory: Memory, tmp_path: Path) -> None:
-    await memory.set_fact("pet", "cat")
+    await memory.set("pet", "cat")
     await add_document(memory, parse_document(b"# Manual\n\nPress the red button.", "manual.md"))
     line = await memory.undoable()
     assert (line.what, line.after) == ("added document", "manual.md")
@@ -101,9 +101,9 @@ async def test_a_redone_message_has_its_notes_again(db: Path, embedder: HashEmbe
         (turn,) = (await memory.remember([Said("I live in Porto.")], session="s")).turns
         await memory.drain()
         await memory.undo(turn.id)
-        assert await memory.records(kinds=("relation",)) == []
+        assert await memory.records(kinds=("claim",)) == []
         await memory.redo()
-        assert [r.text for r in await memory.records(kinds=("relation",))] == ["The user lives in Porto."]
+        assert [r.text for r in await memory.records(kinds=("claim",))] == ["The user lives in Porto."]
         assert await memory.store.events(memory.scope, "undone") == []
 
 
@@ -115,7 +115,7 @@ async def test_undo_leaves_the_nodes_that_others_name(db: Path, embedder: HashEm
         await memory.drain()
         await memory.undo(first.id)
         entities = {r.id for r in await memory.records(kinds=("entity",))}
-        for relation in await memory.records(kinds=("relation",)):
+        for relation in await memory.records(kinds=("claim",)):
             assert isinstance(relation, Relation)
             assert {relation.head, relation.tail} <= entities
         assert [c for c in await memory.log() if c.turn == first.id and c.undoable] == []
@@ -136,9 +136,9 @@ async def test_two_turns_of_one_step_are_two_changes(db: Path, clock: FixedClock
 
 
 async def test_what_comes_back_never_stands_beside_what_took_its_place(memory: Memory) -> None:
-    await memory.set_fact("city", "Braga")
+    await memory.set("city", "Braga")
     await memory.undo()
-    await memory.set_fact("city", "Porto")
+    await memory.set("city", "Porto")
     with pytest.raises(NotFound):
         await memory.redo()
     assert await facts(memory) == {"location": "Porto"}
@@ -154,7 +154,7 @@ async def test_an_undo_before_anything_was_noted_can_be_redone(db: Path, embedde
         await memory.redo()
         assert [e.body["turn"] for e in await memory.store.events(memory.scope, "undone")] == [one.id]
         await memory.redo()
-        assert [r.text for r in await memory.records(kinds=("relation",))] == ["The user lives in Porto."]
+        assert [r.text for r in await memory.records(kinds=("claim",))] == ["The user lives in Porto."]
 
 
 # --- forgetting ---
@@ -187,11 +187,11 @@ async def test_one_memory_goes_alone_and_the_receipt_says_that_its_words_stay(me
 
 
 async def test_what_was_forgotten_alone_is_not_believed_again(db: Path, clock: FixedClock) -> None:
-    model = ScriptedModel({"chat": [answer("ok", remember=True, facts={"name": "Karen", "pet": "cat"})]})
+    model = ScriptedModel({"chat": [answer("ok", remember=True, claims={"name": "Karen", "pet": "cat"})]})
     async with companion(db, model, clock=clock) as nyima:
         await nyima.reply("My name is Karen, and I have a cat.")
         await nyima.drain()
-        named = [r for r in await nyima.memory.records(kinds=("relation",)) if "Karen" in r.text]
+        named = [r for r in await nyima.memory.records(kinds=("claim",)) if "Karen" in r.text]
         await nyima.memory.forget(*(r.id for r in named), only=True)
         await nyima.end_session()
         await nyima.drain()

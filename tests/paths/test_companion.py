@@ -19,8 +19,8 @@ from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from nyima.testing.doubles import Request
 from support import NOTE, answer, companion
 
-KAREN = answer("Nice to meet you, Karen!", remember=True, facts={"name": "Karen", "location": "Moab"})
-CAT = answer("She sounds lovely.", remember=True, facts={"cats_name": "Nyima", "cat_breed": "orange tabby"})
+KAREN = answer("Nice to meet you, Karen!", remember=True, claims={"name": "Karen", "location": "Moab"})
+CAT = answer("She sounds lovely.", remember=True, claims={"cats_name": "Nyima", "cat_breed": "orange tabby"})
 FOLD = '{"text": "The user is Karen. The user lives in Moab. The cat is called Nyima, an orange tabby."}'
 
 
@@ -523,7 +523,7 @@ async def test_a_silly_model_breaks_nothing_and_the_gate_runs_as_a_job(db: Path,
 async def test_a_private_chat_reads_and_never_writes(db: Path, clock: FixedClock) -> None:
     await first_day(db, script(KAREN, CAT), clock)
     before = {path.name: path.read_bytes() for path in db.parent.glob("memory.db*") if not path.name.endswith("-shm")}
-    model = script(answer("You live in Moab.", remember=True, facts={"secret": "zebra"}))
+    model = script(answer("You live in Moab.", remember=True, claims={"secret": "zebra"}))
     async with companion(db, model, clock=clock) as nyima:
         nyima.private = True
         await nyima.reply("Where do I live? My secret is zebra.")
@@ -540,9 +540,9 @@ async def test_a_private_chat_reads_and_never_writes(db: Path, clock: FixedClock
 @pytest.mark.req("prof.merge")
 async def test_only_what_rules_cannot_tell_is_asked(db: Path, clock: FixedClock) -> None:
     replies = [
-        answer("ok", remember=True, facts={"location": "Moab"}),
-        answer("ok", remember=True, facts={"location": "Arches"}),
-        answer("ok", remember=True, facts={"location": "Porto"}),
+        answer("ok", remember=True, claims={"location": "Moab"}),
+        answer("ok", remember=True, claims={"location": "Arches"}),
+        answer("ok", remember=True, claims={"location": "Porto"}),
     ]
     model = script(*replies, merge=['{"action": "ignore"}'])
     async with companion(db, model, clock=clock) as nyima:
@@ -554,7 +554,7 @@ async def test_only_what_rules_cannot_tell_is_asked(db: Path, clock: FixedClock)
         assert (await nyima.memory.profile()).as_dict() == {"location": "Porto"}
         assert len(model.asked("merge")) == 1
         assert "Arches" in model.asked("merge")[0].last
-        facts = await nyima.memory.records(kinds=("fact",), retired=True)
+        facts = await nyima.memory.records(kinds=("claim",), retired=True)
         assert {f.value for f in facts} == {"Moab", "Porto"}  # type: ignore[union-attr]
 
 
@@ -566,13 +566,13 @@ async def test_what_the_assistant_or_a_document_says_is_no_fact(db: Path) -> Non
         await nyima.memory.remember(said, session="x", owed=True)
         await nyima.memory.end_session("x")
         await nyima.drain()
-        assert (await nyima.memory.profile()).facts == ()
+        assert (await nyima.memory.profile()).claims == ()
 
 
 async def test_an_episode_whose_fact_was_replaced_is_labelled(db: Path, clock: FixedClock) -> None:
     replies = [
-        answer("ok", remember=True, facts={"location": "Moab"}),
-        answer("ok", remember=True, facts={"location": "Porto"}),
+        answer("ok", remember=True, claims={"location": "Moab"}),
+        answer("ok", remember=True, claims={"location": "Porto"}),
     ]
     async with companion(db, script(*replies), clock=clock) as nyima:
         await nyima.reply("I live in Moab.")
@@ -593,7 +593,7 @@ async def test_an_episode_whose_fact_was_replaced_is_labelled(db: Path, clock: F
 async def test_what_was_extracted_and_merged_can_be_seen(db: Path, clock: FixedClock) -> None:
     async with companion(db, script(KAREN), clock=clock) as nyima:
         answered = await nyima.reply("I'm Karen, I live in Moab.")
-        assert dict(answered.notes.facts) == {"name": "Karen", "location": "Moab"}
+        assert dict(answered.notes.claims) == {"name": "Karen", "location": "Moab"}
         await nyima.end_session()
         await nyima.drain()
         rows = await nyima.memory.store.changes(nyima.memory.scope)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nyima.domain.records import Relation
 from nyima.errors import InputError
-from nyima.mechanisms.by_hand import Link
+from nyima.mechanisms.by_hand import Statement
 from nyima.memory import Memory
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from support import NOTE, answer, companion
@@ -28,13 +28,13 @@ async def full(db: Path, clock: FixedClock) -> AsyncIterator[Memory]:
         await nyima.reply("I'm Karen, I live in Moab. My cat is called Luna.")
         await nyima.end_session()
         await nyima.drain()
-        await nyima.memory.relate(Link("user", "lives_in", "Braga", "The user lives in Braga."))
+        await nyima.memory.state(Statement("user", "lives_in", "Braga", "The user lives in Braga."))
         yield nyima.memory
 
 
 async def test_every_kind_saved_with_its_own_text_or_value_is_unchanged(full: Memory) -> None:
     before = await full.records(retired=True)
-    assert {r.kind for r in before} >= {"episode", "note", "fact", "relation", "entity", "summary"}
+    assert {r.kind for r in before} >= {"episode", "note", "claim", "claim", "entity", "summary"}
     revision = await full.store.revision(full.scope)
     for record in await full.records():
         for text in (record.text, await full.value(record), f"  {record.text}\n"):
@@ -44,13 +44,13 @@ async def test_every_kind_saved_with_its_own_text_or_value_is_unchanged(full: Me
 
 
 async def test_a_sentence_with_another_value_is_that_value(full: Memory) -> None:
-    (home,) = [r for r in await full.records(kinds=("relation",)) if "Braga" in r.text]
+    (home,) = [r for r in await full.records(kinds=("claim",)) if "Braga" in r.text]
     new = await full.revise(home.id, "The user lives in Porto.")
     assert isinstance(new, Relation)
     assert (new.text, await full.value(new)) == ("The user lives in Porto.", "Porto")
     again = await full.revise(new.id, "the user lives in Faro")  # another case, without the full stop
     assert (again.text, await full.value(again)) == ("The user lives in Faro.", "Faro")
-    (fact,) = [r for r in await full.records(kinds=("fact",)) if "name" in r.text]
+    (fact,) = [r for r in await full.records(kinds=("claim",)) if "name" in r.text]
     assert (await full.revise(fact.id, "Name:Clara")).text == "name: Clara"
     (note,) = await full.records(kinds=("note",))
     new = await full.revise(note.id, note.text.replace("something", "something else"))
@@ -58,7 +58,7 @@ async def test_a_sentence_with_another_value_is_that_value(full: Memory) -> None
 
 
 async def test_a_sentence_that_says_more_is_refused_and_nothing_is_lost(full: Memory) -> None:
-    (home,) = [r for r in await full.records(kinds=("relation",)) if "Braga" in r.text]
+    (home,) = [r for r in await full.records(kinds=("claim",)) if "Braga" in r.text]
     for more in ("The user moved to Guimarães last weekend.", "I live in Porto.", "Maria lives in Porto."):
         with pytest.raises(InputError, match="give the value alone"):
             await full.revise(home.id, more)
@@ -72,7 +72,7 @@ async def test_a_sentence_that_says_more_is_refused_and_nothing_is_lost(full: Me
 async def test_any_value_saved_again_is_unchanged(tmp_path: Path, tail: str) -> None:
     async with Memory.open(tmp_path / "p.db", embedder=HashEmbedder(), clock=FixedClock()) as memory:
         try:
-            made = await memory.relate(Link("user", "lives_in", tail, f"The user lives in {tail}."))
+            made = await memory.state(Statement("user", "lives_in", tail, f"The user lives in {tail}."))
         except InputError:
             return  # it names nothing
         revision = await memory.store.revision(memory.scope)

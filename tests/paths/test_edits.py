@@ -28,7 +28,7 @@ async def holds(memory: Memory, clock: FixedClock, *texts: str) -> set[tuple[str
         await memory.remember([Said(text)], session="s")
         await memory.drain()
         clock.forward(hours=1)
-    records = await memory.records(kinds=("relation", "entity"), retired=True)
+    records = await memory.records(kinds=("claim", "entity"), retired=True)
     names = {r.id: r.name for r in records if isinstance(r, Entity)}
     return {
         (r.label, names[r.tail])
@@ -153,7 +153,7 @@ async def test_an_older_statement_that_comes_late_is_history(graph: Memory, cloc
     await graph.remember([Said("I live in Berlin.", at=datetime(2020, 1, 1, tzinfo=UTC))], session="old")
     await graph.drain()
     assert await holds(graph, clock) == {("location", "Porto")}
-    records = await graph.records(kinds=("relation",), retired=True)
+    records = await graph.records(kinds=("claim",), retired=True)
     (old,) = [r for r in records if "Berlin" in r.text]
     (new,) = [r for r in records if "Porto" in r.text]
     assert (old.valid.since.year, old.valid.until) == (2020, new.valid.since)

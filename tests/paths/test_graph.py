@@ -13,7 +13,7 @@ from nyima.domain.evidence import Budget
 from nyima.domain.ports import Event
 from nyima.domain.records import Entity, Relation
 from nyima.errors import InputError, NotFound
-from nyima.mechanisms.by_hand import Link
+from nyima.mechanisms.by_hand import Statement
 from nyima.mechanisms.graph.look import entity_named, history_of, neighbourhood
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
@@ -37,7 +37,7 @@ async def tell(memory: Memory, *texts: str, session: str = "s") -> None:
 
 async def triples(memory: Memory, *, retired: bool = False) -> set[tuple[str, str, str]]:
     """What is believed, in names."""
-    records = await memory.records(kinds=("relation", "entity"), retired=True)
+    records = await memory.records(kinds=("claim", "entity"), retired=True)
     names = {r.id: r.name for r in records if isinstance(r, Entity)}
     return {
         (names[r.head], r.label, names[r.tail])
@@ -71,7 +71,7 @@ async def test_the_flight_of_the_issue(graph: Memory) -> None:
 async def test_single_values_are_replaced_and_several_are_gathered(graph: Memory) -> None:
     await tell(graph, "I live in Porto.", "I like tea.", "I moved to Braga.", "I like rain.")
     assert await triples(graph) == {("user", "location", "Braga"), ("user", "like", "tea"), ("user", "like", "rain")}
-    past = await graph.records(kinds=("relation",), as_of=datetime(2026, 5, 2, 11, tzinfo=UTC))
+    past = await graph.records(kinds=("claim",), as_of=datetime(2026, 5, 2, 11, tzinfo=UTC))
     assert [r.text for r in past] == ["The user lives in Porto.", "The user likes tea."]
 
 
@@ -83,9 +83,9 @@ async def test_a_memory_with_an_end_leaves_recall_by_the_clock_alone(graph: Memo
     clock.at = datetime(2026, 5, 16, tzinfo=UTC)
     changes = await graph.store.changes(graph.scope)
     found = (await graph.recall("spa voucher")).kept
-    assert not [e for e in found if e.record.kind == "relation"]
+    assert not [e for e in found if e.record.kind == "claim"]
     assert await graph.store.changes(graph.scope) == changes, "nothing was written"
-    assert await graph.records(kinds=("relation",), retired=True), "it stays in history"
+    assert await graph.records(kinds=("claim",), retired=True), "it stays in history"
 
 
 async def test_suppositions_quotes_and_friends_edit_nothing_of_the_users(graph: Memory) -> None:
@@ -107,7 +107,7 @@ async def test_suppositions_quotes_and_friends_edit_nothing_of_the_users(graph: 
 
 async def test_what_is_told_twice_is_one_memory_with_both_turns(graph: Memory) -> None:
     await tell(graph, "My dog is called Bruno.", "Nice weather, and my dog is called Bruno.")
-    (relation,) = [r for r in await graph.records(kinds=("relation",)) if isinstance(r, Relation) and r.label == "name"]
+    (relation,) = [r for r in await graph.records(kinds=("claim",)) if isinstance(r, Relation) and r.label == "name"]
     assert len(relation.provenance.turns) == 2
 
 
@@ -154,7 +154,7 @@ async def test_bad_stories_never_crash(graph: Memory) -> None:
 
 async def test_a_thousand_of_one_name(graph: Memory) -> None:
     for n in range(60):
-        await graph.relate(Link(f"Anna {n}", "lives_in", f"Town {n}"))
+        await graph.state(Statement(f"Anna {n}", "lives_in", f"Town {n}"))
     await tell(graph, "Anna lives in Faro.", "Anna 7 lives in Braga.")
     now = await triples(graph)
     assert ("Anna 7", "location", "Braga") in now
@@ -201,8 +201,8 @@ async def test_a_merge_alone_is_taken_back(graph: Memory) -> None:
 
 
 async def test_relations_by_hand(graph: Memory, clock: FixedClock) -> None:
-    first = await graph.relate(Link("user", "drives", "Skoda"))
-    second = await graph.relate(Link("user", "drives", "Fiat"))
+    first = await graph.state(Statement("user", "drives", "Skoda"))
+    second = await graph.state(Statement("user", "drives", "Fiat"))
     assert second.supersedes == first.id
     revised = await graph.revise(second.id, "Volvo")
     assert isinstance(revised, Relation)
@@ -210,12 +210,12 @@ async def test_relations_by_hand(graph: Memory, clock: FixedClock) -> None:
     await graph.retire(revised.id)
     assert await triples(graph) == set()
     for wrong in (
-        Link("", "x", "y"),
-        Link("user", "is", "user"),
-        Link("a", "b", "c", since=clock.now(), until=clock.now()),
+        Statement("", "x", "y"),
+        Statement("user", "is", "user"),
+        Statement("a", "b", "c", since=clock.now(), until=clock.now()),
     ):
         with pytest.raises(InputError):
-            await graph.relate(wrong)
+            await graph.state(wrong)
     with pytest.raises(NotFound):
         await entity_named(graph, "nobody")
 
@@ -225,7 +225,7 @@ async def test_each_users_graph_is_their_own(db: Path, clock: FixedClock, embedd
     async with Memory.open(db, user="ana", recipe="graph", embedder=embedder, clock=clock) as ana:
         await tell(ana, "I live in Porto.", "My cat is called Momo.")
     async with Memory.open(db, user="ben", recipe="graph", embedder=embedder, clock=clock) as ben:
-        assert await ben.records(kinds=("entity", "relation"), retired=True) == []
+        assert await ben.records(kinds=("entity", "claim"), retired=True) == []
         assert (await ben.recall("cat Porto")).kept == ()
         assert await ben.store.events(ben.scope, "policy") == []
 
@@ -233,7 +233,7 @@ async def test_each_users_graph_is_their_own(db: Path, clock: FixedClock, embedd
 async def test_the_models_facts_enter_without_a_call_of_their_own(db: Path, clock: FixedClock) -> None:
     model = ScriptedModel(
         {
-            "chat": [answer("Schön!", remember=True, facts={"wohnort": "Graz"})],
+            "chat": [answer("Schön!", remember=True, claims={"wohnort": "Graz"})],
             "note": ['{"context": "", "knowledge": "Der Nutzer wohnt in Graz.", "facts": {}}'],
         }
     )
@@ -270,9 +270,9 @@ async def test_recall_as_of_a_day(graph: Memory) -> None:
     then = await graph.recall(
         "the user lives in Porto or Braga", Budget(5, 1_000), as_of=datetime(2026, 5, 4, tzinfo=UTC)
     )
-    assert [e.text for e in then.kept if e.record.kind == "relation"] == ["The user lives in Porto."]
+    assert [e.text for e in then.kept if e.record.kind == "claim"] == ["The user lives in Porto."]
     now = await graph.recall("the user moved to Porto or Braga", Budget(5, 1_000))
-    assert [e.text for e in now.kept if e.record.kind == "relation"] == ["The user moved to Braga."]
+    assert [e.text for e in now.kept if e.record.kind == "claim"] == ["The user moved to Braga."]
 
 
 async def test_a_merge_leaves_one_value_where_one_holds(graph: Memory) -> None:

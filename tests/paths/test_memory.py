@@ -96,7 +96,7 @@ async def test_a_failing_embedder_leaves_words_and_says_so(db: Path, clock: Fixe
 
 
 async def test_revising_keeps_the_old_value_in_history(memory: Memory, clock: FixedClock) -> None:
-    fact = await memory.set_fact("city", "Moab")
+    fact = await memory.set("city", "Moab")
     before = clock.forward(days=1)
     clock.forward(days=1)
     new = await memory.revise(fact.id, "Porto")
@@ -119,7 +119,7 @@ async def test_what_was_said_cannot_be_revised(memory: Memory) -> None:
 
 
 async def test_undo_takes_back_change_after_change(memory: Memory, clock: FixedClock) -> None:
-    fact = await memory.set_fact("city", "Moab")
+    fact = await memory.set("city", "Moab")
     clock.forward(days=1)
     await memory.revise(fact.id, "Porto")
     clock.forward(days=1)
@@ -149,11 +149,11 @@ async def test_forget_erases_the_turn_and_what_came_of_it(db: Path, clock: Fixed
         await nyima.end_session()
         await nyima.drain()
         memory = nyima.memory
-        assert len(await memory.records(kinds=("note", "fact", "summary"))) == 4
+        assert len(await memory.records(kinds=("note", "claim", "summary"))) == 4
         await memory.recall("walnuts")
-        fact = (await memory.profile()).facts[0]
+        fact = (await memory.profile()).claims[0]
         receipt = await memory.forget(fact.id)
-        assert receipt.erased["fact"] == 1
+        assert receipt.erased["claim"] == 1
         assert receipt.erased["summary"] == 1
         assert receipt.turns == 2
         assert receipt.bytes_found == 0
@@ -417,8 +417,8 @@ async def test_common_words_of_what_is_forgotten_take_no_other_reply(db: Path, e
 
 
 async def test_a_fact_set_by_hand_leaves_the_replies_that_tell_it(memory: Memory, clock: FixedClock) -> None:
-    fact = await memory.set_fact("city", "Timbuktu")
-    food = await memory.set_fact("allergy", "walnuts")
+    fact = await memory.set("city", "Timbuktu")
+    food = await memory.set("allergy", "walnuts")
     clock.forward(minutes=1)
     replies = ["You live in Timbuktu, as you told me.", "You should avoid walnuts.", "A walnut cake, walnuts on top."]
     await memory.remember([Said("Where do I live?"), *(Said(r, Role.ASSISTANT) for r in replies)], session="s")
@@ -435,7 +435,7 @@ async def test_undo_of_a_message_also_stops_what_is_still_to_be_noted(db: Path, 
         (turn,) = (await memory.remember([Said("I live in Moab.")], session="s")).turns
         await memory.undo(turn.id)
         await memory.drain()
-        assert [r.text for r in await memory.records(kinds=("relation", "note"))] == ["The user lives in Porto."]
+        assert [r.text for r in await memory.records(kinds=("claim", "note"))] == ["The user lives in Porto."]
         assert [t.text for t in await memory.turns()] == ["I live in Porto.", "I live in Moab."], "what was said stays"
         with pytest.raises(NotFound, match="t-none"):
             await memory.undo("t-none")
@@ -455,11 +455,11 @@ async def test_undo_of_a_message_leaves_other_messages_and_the_users_hand_alone(
             recorded=Interval(clock.now()), context="", knowledge="The user likes tea.",
         )  # fmt: skip
         await memory.store.commit(memory.scope, Delta((Add(note_of_other),), "conditional"))
-        home = next(r for r in await memory.records(kinds=("relation",)) if "Moab" in r.text)
+        home = next(r for r in await memory.records(kinds=("claim",)) if "Moab" in r.text)
         fixed = await memory.revise(home.id, "Provo")
         await memory.undo(turns[0].id)
         assert (await memory.record(fixed.id)).recorded.until is None, "the user's own word"
         assert (await memory.record("n-other")).recorded.until is None, "it is of another message"
         await memory.undo(turns[1].id)
-        assert "tea" in str([r.text for r in await memory.records(kinds=("relation",))]), "it was told again since"
+        assert "tea" in str([r.text for r in await memory.records(kinds=("claim",))]), "it was told again since"
         await memory.undo(turns[2].id)

@@ -17,7 +17,7 @@ TRUE = ("I live in Porto.", "My doctor is Dr. Ana.", "I'm allergic to walnuts.")
 
 
 async def holds(memory: Memory) -> set[str]:
-    return {r.text for r in await memory.records(kinds=("fact", "relation"))}
+    return {r.text for r in await memory.records(kinds=("claim", "claim"))}
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda f: f["form"])
@@ -42,7 +42,7 @@ async def test_neither_does_a_model_that_notes_it_all(db: Path, form: dict[str, 
     model = ScriptedModel(
         {
             "chat": [
-                answer("ok", remember=True, facts={"location": "Porto", "doctor": "Dr. Ana"}),
+                answer("ok", remember=True, claims={"location": "Porto", "doctor": "Dr. Ana"}),
                 answer("ok", remember=True, facts=noted),
             ],
             "note": [json.dumps({"context": "", "knowledge": "The user lives in Evilton.", "facts": noted})],

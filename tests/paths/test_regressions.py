@@ -70,7 +70,7 @@ async def test_a_greeting_that_names_what_is_forgotten_goes_too(db: Path, clock:
     ) as nyima:
         assert "Zorblax" in "".join([p async for p in nyima.greet()])
         await nyima.reply("Good morning!")
-        (fact,) = (await nyima.memory.profile()).facts
+        (fact,) = (await nyima.memory.profile()).claims
         receipt = await nyima.forget(fact.id)
         assert receipt.bytes_found == 0
     assert b"Zorblax" not in b"".join(p.read_bytes() for p in db.parent.glob("memory.db*"))
@@ -78,7 +78,7 @@ async def test_a_greeting_that_names_what_is_forgotten_goes_too(db: Path, clock:
 
 async def test_a_query_that_found_nothing_goes_with_what_it_names(memory: Memory, db: Path) -> None:
     await memory.recall("where does Zorblaxian live")
-    fact = await memory.set_fact("cat_name", "Zorblaxian")
+    fact = await memory.set("cat_name", "Zorblaxian")
     await memory.forget(fact.id)
     assert b"Zorblaxian" not in b"".join(p.read_bytes() for p in db.parent.glob("memory.db*"))
     await memory.recall("another Zorblaxian query")
@@ -87,7 +87,7 @@ async def test_a_query_that_found_nothing_goes_with_what_it_names(memory: Memory
 
 
 async def test_earlier_versions_of_a_revised_fact_go_with_it(memory: Memory) -> None:
-    fact = await memory.set_fact("illness", "zebrafever")
+    fact = await memory.set("illness", "zebrafever")
     new = await memory.revise(fact.id, "zebrafever, cured")
     await memory.forget(new.id)
     assert await memory.records(retired=True) == []
@@ -142,7 +142,7 @@ async def test_two_first_folds_make_one_running_memory(db: Path, clock: FixedClo
 
 
 async def test_undo_after_undo_and_after_forget(memory: Memory, clock: FixedClock) -> None:
-    fact = await memory.set_fact("city", "A-town")
+    fact = await memory.set("city", "A-town")
     clock.forward(days=1)
     second = await memory.revise(fact.id, "B-town")
     clock.forward(days=1)
@@ -154,7 +154,7 @@ async def test_undo_after_undo_and_after_forget(memory: Memory, clock: FixedCloc
         moments.append(clock.at)
         assert (await memory.profile()).as_dict() == {"location": expected}
     assert [r.text for r in await memory.records(as_of=T0)] == ["location: A-town"]
-    other = await memory.set_fact("pet", "cat")
+    other = await memory.set("pet", "cat")
     await memory.forget(other.id)
     await memory.undo()
     assert (await memory.profile()).as_dict() == {}
@@ -199,12 +199,12 @@ async def test_a_model_that_says_nothing_is_asked_again_then_named(db: Path, raw
 
 
 async def test_kinds_are_asked_for_before_the_cut(memory: Memory) -> None:
-    await memory.set_fact("pet", "cat")
+    await memory.set("pet", "cat")
     await memory.remember([Said("cat", id="1"), Said("the cat", id="2")], session="s")
     from nyima import Budget
 
-    found = await memory.recall("cat", Budget(1, 100), kinds=("fact",))
-    assert [e.record.kind for e in found.kept] == ["fact"]
+    found = await memory.recall("cat", Budget(1, 100), kinds=("claim",))
+    assert [e.record.kind for e in found.kept] == ["claim"]
 
 
 @pytest.mark.parametrize(

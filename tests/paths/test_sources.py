@@ -65,8 +65,8 @@ def model(plan: list[str], *chat: str, **lanes: list[str]) -> ScriptedModel:
 
 async def with_allergy(nyima: object) -> None:
     memory = nyima.memory  # type: ignore[attr-defined]
-    await memory.set_fact("allergy", "walnuts")
-    await memory.set_fact("job", "nurse")
+    await memory.set("allergy", "walnuts")
+    await memory.set("job", "nurse")
     await add_document(memory, RECIPE_PDF)
 
 
@@ -327,7 +327,7 @@ async def test_sources_are_declared_with_name_description_and_dependencies(memor
     def prices(query: str, given: list[str]) -> list[tuple[str, float]]:
         return [(f"price list for {', '.join(given)}", 0.9)]
 
-    await memory.set_fact("favourite", "walnuts")
+    await memory.set("favourite", "walnuts")
     memory.use(Source("prices", "what things cost", prices, after=("profile",)))
     rows = {row["name"]: row for row in await described_sources(memory)}
     assert {"history", "profile", "persona", "documents", "prices"} <= set(rows)
@@ -414,8 +414,8 @@ async def test_results_of_a_source_narrow_the_next_to_what_belongs_to_them(memor
     from nyima.domain.records import Interval, Passage, Provenance
     from nyima.read.sources import DependentRetriever
 
-    fact = await memory.set_fact("likes", "science fiction")
-    other = await memory.set_fact("sign", "Scorpio")
+    fact = await memory.set("likes", "science fiction")
+    other = await memory.set("sign", "Scorpio")
 
     def passage(id: str, text: str, parent: str) -> Passage:
         return Passage(
@@ -513,7 +513,7 @@ async def test_a_recipe_whose_parts_are_not_trained_says_what_to_do(db: Path, cl
 
 
 async def test_recall_by_kind_brings_nothing_of_other_kinds(memory: Memory) -> None:
-    await memory.set_fact("allergy", "walnuts")
+    await memory.set("allergy", "walnuts")
     await add_document(memory, RECIPE_PDF)
     found = await memory.recall("walnuts", kinds=("passage",))
     assert {s.source for s in found.plan} >= {"profile", "documents"}, "it is narrowed by the profile"

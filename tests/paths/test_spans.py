@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nyima.errors import NotFound
-from nyima.mechanisms.by_hand import Link
+from nyima.mechanisms.by_hand import Statement
 from nyima.memory import Memory
 from nyima.program import ProgramReply, ProgramRequest
 
@@ -73,9 +73,9 @@ async def test_replies_and_changes_by_hand_are_spans_too(memory: Memory, recorde
     exchange = await ProgramReply.begin(memory, ProgramRequest("My cat is called Nyima.", "s"))
     await exchange.close("What a fine name.")
     assert [name for name, _ in recorder.spans] == ["create_memory", "search_memory"]
-    fact = await memory.set_fact("city", "Porto")
+    fact = await memory.set("city", "Porto")
     await memory.retire(fact.id)
-    await memory.relate(Link("user", "lives in", "Porto", "The user lives in Porto."))
+    await memory.state(Statement("user", "lives in", "Porto", "The user lives in Porto."))
     assert [name for name, _ in recorder.spans][2:] == ["update_memory"] * 3
     assert "Porto" not in str(recorder.spans)
 

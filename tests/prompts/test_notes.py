@@ -9,11 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nyima.domain.evidence import Notes
-from nyima.prompts.notes import ReplyStream, parse_facts, render_notes, render_reply
+from nyima.domain.evidence import Noted, Notes
+from nyima.prompts.notes import ReplyStream, parse_claims, parse_facts, parse_numbers, render_notes, render_reply
 
-FACTS = (("cat_name", "Nyima"), ("city", "Moab"))
-NOTES = Notes(True, FACTS, complete=True)
+CLAIMS = (Noted("cat", "name", "Nyima"), Noted("user", "lives in", "Moab", "planned"))
+NOTES = Notes(True, CLAIMS, (2, 1), complete=True)
+
+
+def of_user(*facts: tuple[str, str]) -> list[Noted]:
+    return [Noted("user", what, value) for what, value in facts]
 
 
 def run(text: str, cuts: list[int] | None = None) -> ReplyStream:
@@ -71,13 +75,15 @@ def test_cuts_never_change_what_is_shown(text: str, cuts: list[int]) -> None:
         (
             '{"cats_name": "unknown"} That is nice! What is her name?',
             "That is nice! What is her name?",
-            [("cats_name", "unknown")],
+            [],
         ),
-        ('{"pet": {"name": "Nyima", "age": 11}} Lovely.', "Lovely.", [("pet_name", "Nyima"), ("pet_age", "11")]),
+        ('{"pet": {"name": "Nyima", "age": 11}} Lovely.', "Lovely.", [("pet name", "Nyima"), ("pet age", "11")]),
         ('```json\n{"city": "Moab"}\n```\nHi!', "Hi!", [("city", "Moab")]),
         ('Hi there! {"remember": true, "facts": {"a": "b"}}', "Hi there!", [("a", "b")]),
         ('Hi there!\n{"facts": {"a": "b"', "Hi there!", [("a", "b")]),
         ("Hi there!\n<notes>\nremember: yes\ncity: Moab", "Hi there!", [("city", "Moab")]),
+        ("Hi there!\n<notes>\nremember: yes\nclaim: user | city | Moab | holds", "Hi there!", [("city", "Moab")]),
+        ('Hi there!\n{"claims": [{"who": "user", "what": "city", "value": "Moab"', "Hi there!", [("city", "Moab")]),
         ("Hi there!\nRemember: no", "Hi there!", []),
         ('{"cats_name": "Ny', "", []),
         ('{"reply": "Hi", "remember": true, "facts": [{"key": "a", "value": "b"}]}', "Hi", [("a", "b")]),
@@ -91,7 +97,7 @@ def test_odd_answers(raw: str, shown: str, facts: list[tuple[str, str]]) -> None
     stream = run(raw, list(range(len(raw))))
     assert stream.reply() == shown
     if facts:
-        assert list(stream.notes().facts) == facts
+        assert list(stream.notes().claims) == of_user(*facts)
 
 
 def test_a_tool_call_is_never_shown() -> None:
@@ -102,11 +108,10 @@ def test_a_tool_call_is_never_shown() -> None:
 
 
 def test_facts_are_flattened_and_bounded() -> None:
-    assert parse_facts({"a": ["x", "y"], "b": None, "c": True, "d": {"e": 1.5}}) == (
-        ("a", "x"), ("a", "y"), ("b", "None"), ("c", "true"), ("d_e", "1.5"),
-    )  # fmt: skip
+    found = parse_facts({"a_b": ["x", "y"], "b": None, "c": True, "d": {"e": 1.5}, "f": "unknown"})
+    assert list(found) == of_user(("a b", "x"), ("a b", "y"), ("d e", "1.5"))
     assert len(parse_facts({f"k{i}": "v" for i in range(50)})) == 12
-    assert len(parse_facts({"k": "v" * 1000})[0][1]) == 200
+    assert len(parse_facts({"k": "v" * 1000})[0].value) == 200
     assert parse_facts("nonsense") == ()
 
 
@@ -128,7 +133,7 @@ def test_with_a_tag_of_its_own_a_reply_may_say_anything(reply: str, cuts: list[i
     reply = "So: " + reply.replace("<nyima-notes>", "")
     stream = tagged(f"{reply}\n<nyima-notes>\nremember: yes\ncity: Moab\n</nyima-notes>", cuts)
     assert stream.shown.rstrip("\n") == reply.rstrip("\n")
-    assert stream.notes() == Notes(True, (("city", "Moab"),), complete=True)
+    assert stream.notes() == Notes(True, tuple(of_user(("city", "Moab"))), complete=True)
     assert stream.closed
 
 
@@ -151,7 +156,38 @@ def test_facts_of_any_shape_are_few_and_short(data: object) -> None:
     found = parse_facts(data)
     assert len(found) <= 12
     assert len(set(found)) == len(found)
-    assert all(key and len(value) <= 200 for key, value in found)
+    assert all(c.who == "user" and c.what and len(c.value) <= 200 for c in found)
+
+
+@given(facts_of)
+def test_claims_of_any_shape_are_few_short_and_whole(data: object) -> None:
+    found = parse_claims(data)
+    assert len(found) <= 12
+    assert len(set(found)) == len(found)
+    assert all(c.who and c.what and c.value and c.status == "holds" for c in found)
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"who": "sister", "what": "lives_in", "value": "Rome", "status": "planned"}, ("sister", "lives in", "Rome", "planned")),
+        ({"what": "job", "value": "nurse", "status": "PENDING"}, ("user", "job", "nurse", "holds")),
+        (["user", "age", 41], ("user", "age", "41", "holds")),
+        ({"who": "user", "what": "job"}, None),
+        ({"who": "user", "what": "job", "value": "unknown"}, None),
+        ({"who": ["a"], "what": "job", "value": "nurse"}, None),
+        ("user has a cat", None),
+    ],
+)
+def test_a_claim_may_be_written_badly(given: object, found: tuple[str, str, str, str] | None) -> None:
+    assert parse_claims([given]) == ((Noted(*found),) if found else ())
+
+
+@pytest.mark.parametrize(
+    ("given", "numbers"), [([2, "1", 2], (2, 1)), ("(1) and 3", (1, 3)), ([True, None, {}], ()), ("none", ()), (None, ())]
+)
+def test_numbers_are_read_from_lists_and_texts(given: object, numbers: tuple[int, ...]) -> None:
+    assert parse_numbers(given) == numbers
 
 
 @pytest.mark.parametrize(

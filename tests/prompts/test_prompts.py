@@ -8,30 +8,31 @@ from pathlib import Path
 
 import pytest
 
+from made import claim
 from nyima.app.registry import registry
 from nyima.domain.conversation import Role, Turn
 from nyima.domain.evidence import Evidence, Notes
-from nyima.domain.records import Interval, Profile, ProfileFact, Provenance
+from nyima.domain.records import Profile, Status
 from nyima.errors import ConfigError, ModelGarbled
 from nyima.language.words import tokens
+from nyima.mechanisms.claims import READ, ReadIn
 from nyima.mechanisms.conditional import NOTE, NoteIn, NoteOut
-from nyima.mechanisms.gate import GATE, GateIn
-from nyima.mechanisms.profile import MERGE, MergeIn
 from nyima.mechanisms.summaries import FOLD, SUMMARY, FoldIn, SummaryIn
 from nyima.prompts import prompt as prompts
 from nyima.prompts.prompt import Prompt
 from nyima.read.judge import REFLECT, ReflectIn
 from nyima.read.prompting import GRAMMAR, Known, PromptBuilder, Shot, quoted, reply_schema
 from nyima.testing.contract import T0, note
+from nyima.write.second_look import LOOK, LookIn
 
 SNAPSHOTS = Path(__file__).with_name("snapshots")
 GIVEN = {
     "note": (NOTE, NoteIn("User: hello\nAssistant: hi", "I like tea")),
-    "gate": (GATE, GateIn("hi", "I like tea")),
+    "read": (READ, ReadIn("Assistant: hi", "(1) user likes: coffee, 2 Mar 2026", "Message 1: I like tea")),
+    "look": (LOOK, LookIn("I like tea now", "(1) user likes: coffee", "(1) user likes: tea")),
     "summary": (SUMMARY, SummaryIn("User: I like tea")),
     "fold": (FOLD, FoldIn("The user likes jazz.", "User: I like tea", 20)),
     "reflect": (REFLECT, ReflectIn("1. The user likes tea.", "What do I like?")),
-    "merge": (MERGE, MergeIn("city", "Moab", "Porto", "I moved to Porto")),
 }
 
 
@@ -54,12 +55,6 @@ def test_rendered_prompts(name: str) -> None:
     assert "$" not in messages[1].content
 
 
-def fact(key: str, value: str) -> ProfileFact:
-    return ProfileFact(
-        id=f"f-{key}-{value}", provenance=Provenance(), valid=Interval(T0), recorded=Interval(T0), key=key, value=value
-    )
-
-
 def builder(style: str) -> PromptBuilder:
     return PromptBuilder(
         registry().recipes["default"],
@@ -74,9 +69,20 @@ def builder(style: str) -> PromptBuilder:
 @pytest.mark.parametrize("style", ["json", "lines", "plain"])
 def test_the_reply_prompt(style: str) -> None:
     known = Known(
-        Profile((fact("name", "Karen"), fact("pet", "cat"), fact("pet", "dog"))), (("m1", "The user is Karen."),)
+        Profile((claim("1", "name", "Karen"), claim("2", "pet", "cat"), claim("3", "pet", "dog"))), (("m1", "The user is Karen."),)
     )
     snapshot(f"reply-{style}", builder(style).system(known))
+
+
+def test_current_claims_stand_before_the_message_with_their_numbers() -> None:
+    known = [claim("1", "lives in", "Porto [now]"), claim("2", "plans", "a trip", status=Status.PLANNED)]
+    last = builder("json").last("I moved!", [], known)
+    assert last.splitlines() == [
+        "[known]", "(1) user lives in: Porto (now), 2 Mar 2026", "(2) user plans: a trip (planned, not confirmed), 2 Mar 2026",
+        "[/known]", "", "I moved!",
+    ]  # fmt: skip
+    shown_twice = Evidence(known[0].text, "graph", 0.9, known[0], T0)
+    assert "[memory]" not in builder("json").last("I moved!", [shown_twice], known), "one statement takes one place"
 
 
 def test_the_local_prompt_is_small() -> None:
@@ -122,7 +128,7 @@ def test_the_dialogue_is_cut_by_halves() -> None:
 
 def test_answers_are_parsed_repaired_or_refused() -> None:
     prompt: Prompt[NoteIn, NoteOut] = NOTE
-    assert prompt.parse('{"context": "c", "knowledge": "k", "facts": {}}') == (
+    assert prompt.parse('{"context": "c", "knowledge": "k"}') == (
         NoteOut(context="c", knowledge="k"),
         False,
     )
@@ -138,8 +144,8 @@ def test_schemas_are_flat_and_closed() -> None:
         schema = prompt.schema()
         assert schema["additionalProperties"] is False
         assert schema["required"] == list(schema["properties"])
-        assert "$defs" not in schema
-    assert list(reply_schema()["properties"]) == ["reply", "remember", "facts"]  # type: ignore[call-overload]
+        assert "$defs" not in schema or prompt is READ
+    assert list(reply_schema()["properties"]) == ["reply", "remember", "claims", "outdated"]  # type: ignore[call-overload]
     assert "call" in GRAMMAR(tools=True)
     assert "call" not in GRAMMAR(tools=False)
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made import T0, entity, episode, fact, note, piece, put, relation, summary
+from made import T0, claim, episode, note, piece, put, summary
 from nyima.domain.evidence import Evidence, Query
-from nyima.domain.records import Interval, MemoryRecord
+from nyima.domain.records import Interval, MemoryRecord, Status
 from nyima.memory import Memory
-from nyima.read.labels import base_id, labelled, mentions, says_the_same, values_of
+from nyima.read.labels import base_id, labelled, mentions
 
 ENDED, NOW = T0 + timedelta(days=2), T0 + timedelta(days=10)
 TOLD = episode("e1", "I live in Moab and have a cat.", turns=("t1",))
@@ -57,52 +57,25 @@ def test_a_record_that_was_made_again_has_its_first_id_in_it(id: str, base: str)
     assert base_id(id) == base
 
 
-SAME = relation("r", "user", "lives_in", "x", "The user lives in Moab.")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "same"),
-    [
-        (SAME, replace(SAME, id="r2", note="Other words."), True),
-        (SAME, replace(SAME, tail="y"), False),
-        (SAME, replace(SAME, label="from"), False),
-        (fact("f", "city", "Évora"), fact("g", "city", "EVORA"), True),
-        (fact("f", "city", "Moab"), fact("g", "town", "Moab"), False),
-        (fact("f", "city", "Moab"), SAME, False),
-        (note("n", "x"), note("n", "x"), False),
-    ],
-)
-def test_two_records_state_one_thing(old: MemoryRecord, new: MemoryRecord, same: bool) -> None:
-    assert says_the_same(old, new) is says_the_same(new, old) is same
-
-
-async def test_a_relation_says_the_name_of_its_tail_or_of_a_date_the_sentence(memory: Memory) -> None:
-    await put(memory, entity("x", "Moab"), entity("d", "2026-05-12 01:30"))
-    dated = relation("r2", "user", "departs", "d", "The user leaves on 12 May.")
-    records: list[MemoryRecord] = [SAME, dated, fact("f", "pet", "cat"), relation("r3", "user", "pet", "gone")]
-    values = await values_of(memory.store, memory.scope, records)
-    assert values == {"r": "Moab", "r2": "The user leaves on 12 May.", "f": "cat", "r3": ""}
-
-
 # --- what has ended ---
 
 
 async def test_an_episode_says_which_of_its_values_ended_and_when(memory: Memory) -> None:
     found = await label(
-        memory, TOLD, fact("f", "location", "Moab", turns=("t1",), **GONE), fact("g", "pet", "cat", turns=("t1",))
+        memory, TOLD, claim("f", "location", "Moab", turns=("t1",), **GONE), claim("g", "pet", "cat", turns=("t1",))
     )
     assert (found.ended, found.superseded, found.stale) == (("Moab",), ENDED, None)
 
 
 async def test_a_value_that_still_holds_is_no_end_although_it_was_told_before(memory: Memory) -> None:
-    again = fact("g", "location", "MOAB", turns=("t1",))
-    found = await label(memory, TOLD, fact("f", "location", "Moab", turns=("t1",), **GONE), again)
+    again = claim("g", "location", "MOAB", turns=("t1",))
+    found = await label(memory, TOLD, claim("f", "location", "Moab", turns=("t1",), **GONE), again)
     assert (found.ended, found.superseded) == ((), None)
 
 
 async def test_the_latest_of_several_ends_is_told(memory: Memory) -> None:
     later = {"valid": Interval(T0, ENDED + timedelta(days=1)), "recorded": Interval(T0, ENDED + timedelta(days=1))}
-    beside = [fact("f", "location", "Moab", turns=("t1",), **GONE), fact("g", "pet", "cat", turns=("t1",), **later)]
+    beside = [claim("f", "location", "Moab", turns=("t1",), **GONE), claim("g", "pet", "cat", turns=("t1",), **later)]
     found = await label(memory, TOLD, *beside)
     assert set(found.ended) == {"Moab", "cat"}
     assert found.superseded == ENDED + timedelta(days=1)
@@ -111,7 +84,7 @@ async def test_the_latest_of_several_ends_is_told(memory: Memory) -> None:
 async def test_a_value_that_ended_twice_ended_the_second_time(memory: Memory) -> None:
     for id, days in (("f", 1), ("g", 5), ("h", 3)):
         closed = Interval(T0, T0 + timedelta(days=days))
-        await put(memory, fact(id, f"key_{id}", "Moab", turns=("t1",), valid=closed, recorded=closed))
+        await put(memory, claim(id, f"key_{id}", "Moab", turns=("t1",), valid=closed, recorded=closed))
     found = await label(memory, TOLD)
     assert (found.ended, found.superseded) == (("Moab",), T0 + timedelta(days=5))
 
@@ -121,47 +94,38 @@ async def test_a_value_that_ended_twice_ended_the_second_time(memory: Memory) ->
 async def test_an_end_is_known_from_its_moment_on(
     memory: Memory, which: str, at: datetime, ended: tuple[str, ...]
 ) -> None:
-    old = fact("f", "location", "Moab", turns=("t1",), **{which: Interval(T0, ENDED)})
+    old = claim("f", "location", "Moab", turns=("t1",), **{which: Interval(T0, ENDED)})
     assert (await label(memory, TOLD, old, at=at)).ended == ended
 
 
 async def test_of_the_past_is_told_what_had_ended_then(memory: Memory) -> None:
-    old = fact("f", "location", "Moab", turns=("t1",), **GONE)
+    old = claim("f", "location", "Moab", turns=("t1",), **GONE)
     assert (await label(memory, TOLD, old, as_of=ENDED - timedelta(days=1))).ended == ()
     assert (await label(memory, TOLD, as_of=ENDED + timedelta(days=1))).ended == ("Moab",)
 
 
 async def test_a_note_that_does_not_mention_the_value_is_not_touched(memory: Memory) -> None:
-    old = fact("f", "location", "Moab", turns=("t1",), **GONE)
+    old = claim("f", "location", "Moab", turns=("t1",), **GONE)
     assert (await label(memory, note("n", "She has a cat.", turns=("t1",)), old)).ended == ()
     assert (await label(memory, note("n", "She lives in Moab.", turns=("t1",)))).ended == ("Moab",)
     assert (await label(memory, summary("s", "All about Moab.", turns=("t0", "t1")))).ended == ("Moab",)
 
 
 async def test_what_another_turn_said_is_no_matter_here(memory: Memory) -> None:
-    assert (await label(memory, TOLD, fact("f", "location", "Moab", turns=("t2",), **GONE))).ended == ()
+    assert (await label(memory, TOLD, claim("f", "location", "Moab", turns=("t2",), **GONE))).ended == ()
 
 
-async def test_of_somebody_else_the_whole_sentence_is_told(memory: Memory) -> None:
-    await put(memory, entity("o", "Otto"), entity("x", "Moab"))
-    theirs = relation("r", "o", "lives_in", "x", "Otto lives in Moab.", turns=("t1",), **GONE)
-    mine = relation("q", "user", "lives_in", "x", "The user lives in Moab.", turns=("t1",), **GONE)
-    assert (await label(memory, TOLD, theirs)).ended == ("Otto lives in Moab.",)
-    assert set((await label(memory, TOLD, mine)).ended) == {"Otto lives in Moab.", "Moab"}
-
-
-async def test_the_note_that_something_ended_ends_nothing_itself(memory: Memory) -> None:
-    await put(memory, entity("x", "car"))
-    assert (
-        await label(memory, TOLD, relation("r", "user", "ended", "x", "Sold it.", turns=("t1",), **GONE))
-    ).ended == ()
+async def test_what_was_said_to_be_over_or_not_so_ends_nothing_itself(memory: Memory) -> None:
+    for status in (Status.ENDED, Status.DENIED, Status.PENDING):
+        over = claim(f"c {status}", "drives", "the car", turns=("t1",), status=status, **GONE)
+        assert (await label(memory, TOLD, over)).ended == ()
 
 
 # --- what is uncertain ---
 
 
 @pytest.mark.parametrize(
-    "record", [note("n", "x", stale=True), fact("f", "k", "v", stale=True), summary("s", "x", stale=True)]
+    "record", [note("n", "x", stale=True), claim("f", "k", "v", stale=True), summary("s", "x", stale=True)]
 )
 async def test_what_is_stale_says_since_when_but_not_of_the_past(memory: Memory, record: MemoryRecord) -> None:
     assert (await label(memory, record)).stale == T0
@@ -170,7 +134,7 @@ async def test_what_is_stale_says_since_when_but_not_of_the_past(memory: Memory,
 
 
 async def test_an_episode_is_in_doubt_where_a_value_of_it_is(memory: Memory) -> None:
-    doubtful = fact("f", "location", "Moab", turns=("t1",), stale=True)
+    doubtful = claim("f", "location", "Moab", turns=("t1",), stale=True)
     found = await label(memory, TOLD, doubtful)
     assert (found.stale, found.ended) == (T0, ())
     assert (await label(memory, note("n", "She has a cat.", turns=("t1",)))).stale is None
@@ -178,13 +142,13 @@ async def test_an_episode_is_in_doubt_where_a_value_of_it_is(memory: Memory) -> 
 
 async def test_what_is_uncertain_has_not_ended(memory: Memory) -> None:
     """The same value stands closed, from before, and open but stale."""
-    closed = fact("f", "location", "Moab", turns=("t1",), **GONE)
-    found = await label(memory, TOLD, closed, fact("f~2", "location", "Moab", turns=("t1",), stale=True))
+    closed = claim("f", "location", "Moab", turns=("t1",), **GONE)
+    found = await label(memory, TOLD, closed, claim("f~2", "location", "Moab", turns=("t1",), stale=True))
     assert (found.ended, found.superseded, found.stale) == ((), None, T0)
 
 
 async def test_every_piece_comes_back_in_its_place(memory: Memory) -> None:
-    pieces = [piece(TOLD), piece(note("n", "x")), piece(fact("f", "k", "v"))]
+    pieces = [piece(TOLD), piece(note("n", "x")), piece(claim("f", "k", "v"))]
     found = await labelled(memory.store, memory.scope, Query("q", NOW), pieces)
     assert [e.record_id for e in found] == ["e1", "n", "f"]
     assert await labelled(memory.store, memory.scope, Query("q", NOW), []) == ()

@@ -15,7 +15,7 @@ from nyima.read.sources import SourceChoice
 SOURCES = (
     SourceChoice("documents", 3, ("profile",), "manuals", ("passage",)),
     SourceChoice("history", 4, (), "what was said", ("episode",)),
-    SourceChoice("profile", 2, (), "lasting facts", ("fact",)),
+    SourceChoice("profile", 2, (), "lasting facts", ("claim",)),
     SourceChoice("persona", 1, (), "who the assistant is", ("passage",)),
 )
 
@@ -47,7 +47,7 @@ async def test_a_document_that_is_gone_is_not_asked_for(memory: Memory) -> None:
 
 @pytest.mark.parametrize(
     ("kinds", "wanted"),
-    [((), 4), (("fact",), 1), (("passage",), 2), (("episode", "fact"), 2), (("relation",), 0)],
+    [((), 4), (("claim",), 1), (("passage",), 2), (("episode", "claim"), 2), (("entity",), 0)],
 )
 async def test_only_sources_of_the_wanted_kinds_can_hold_something(kinds: tuple[str, ...], wanted: int) -> None:
     assert len(await sources_there(None, SCOPE, Query("x", T0, kinds=kinds), SOURCES)) == wanted
@@ -112,7 +112,7 @@ async def test_a_model_that_is_not_there_is_no_reason_to_guess() -> None:
 async def test_no_source_of_the_wanted_kind_needs_no_call() -> None:
     caller, model = asks({"sources": ["history"]}, lane="plan")
     made = ModelPlanner(caller, SOURCES, RulePlanner(SOURCES))
-    assert await made.plan(SCOPE, Query("x", T0, kinds=("relation",))) == Planned((), "model")
+    assert await made.plan(SCOPE, Query("x", T0, kinds=("entity",))) == Planned((), "model")
     assert not model.requests
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made import T0, fact, note, passage, piece, said
+from made import T0, claim, note, passage, piece, said
 from nyima.domain.conversation import Role, Turn
-from nyima.domain.evidence import Budget, Evidence, Notes
+from nyima.domain.evidence import Budget, Evidence, Noted, Notes
 from nyima.domain.recipe import Recipe
 from nyima.domain.records import Profile
 from nyima.language.words import tokens
@@ -36,8 +36,8 @@ values = st.lists(st.text("ab cé", min_size=1, max_size=60), max_size=12)
 
 @given(values)
 def test_the_facts_that_stand_in_the_prompt_fit_and_are_the_first_and_the_last(given: list[str]) -> None:
-    facts = [fact(f"f{i}", "k", value) for i, value in enumerate(given)]
-    left = Known(Profile(tuple(facts))).fitting(RECIPE).profile.facts
+    facts = [claim(f"f{i}", "k", value) for i, value in enumerate(given)]
+    left = Known(Profile(tuple(facts))).fitting(RECIPE).profile.claims
     assert sum(tokens(f.text) + 1 for f in left) <= ROOM["profile"]
     missing = [i for i, f in enumerate(facts) if f not in left]
     assert missing == list(range(missing[0], missing[-1] + 1)) if missing else True, "one gap, in the middle"
@@ -46,8 +46,8 @@ def test_the_facts_that_stand_in_the_prompt_fit_and_are_the_first_and_the_last(g
 
 
 def test_two_thirds_of_the_room_go_to_the_oldest_facts() -> None:
-    facts = [fact(f"f{i}", "k", "x" * 13) for i in range(30)]  # five tokens each, with the line's end
-    left = Known(Profile(tuple(facts))).fitting(RECIPE).profile.facts
+    facts = [claim(f"f{i}", "k", "x" * 8) for i in range(30)]  # five tokens each, with the line's end
+    left = Known(Profile(tuple(facts))).fitting(RECIPE).profile.claims
     assert [f.id for f in left] == [f"f{i}" for i in (*range(8), *range(26, 30))]
 
 
@@ -63,14 +63,14 @@ def test_texts_stand_whole_or_not_at_all(sizes: list[int]) -> None:
 def test_what_a_recipe_does_not_show_is_not_held_back_from_recall(
     system: tuple[str, ...], facts: int, texts: int
 ) -> None:
-    known = Known(Profile((fact("f", "name", "Karen"),)), (("s", "She likes tea."),))
+    known = Known(Profile((claim("f", "name", "Karen"),)), (("s", "She likes tea."),))
     left = known.fitting(replace(RECIPE, system=system))
-    assert (len(left.profile.facts), len(left.texts)) == (facts, texts)
+    assert (len(left.profile.claims), len(left.texts)) == (facts, texts)
     assert len(left.refs) == facts + texts
 
 
 def test_what_is_known_comes_from_its_facts_and_texts() -> None:
-    assert Known(Profile((fact("f", "name", "Karen"),)), (("s", "x"), ("p", "y"))).refs == ("f", "s", "p")
+    assert Known(Profile((claim("f", "name", "Karen"),)), (("s", "x"), ("p", "y"))).refs == ("f", "s", "p")
 
 
 def test_a_running_memory_that_is_too_long_shows_beginning_and_end() -> None:
@@ -94,10 +94,10 @@ def test_a_pinned_record_that_does_not_fit_whole_is_left_out() -> None:
 
 
 def test_several_values_of_a_key_stand_in_one_line() -> None:
-    known = Known(Profile((fact("1", "pet", "cat"), fact("2", "cat_name", "Luna"), fact("3", "pet", "dog"))))
+    known = Known(Profile((claim("1", "pet", "cat"), claim("2", "cat_name", "Luna"), claim("3", "pet", "dog"))))
     (part,) = builder().standing(known)
     assert "pet: cat, dog" in part.splitlines()
-    assert "cat name: Luna" in part.splitlines()
+    assert "cat_name: Luna" in part.splitlines()
 
 
 def test_nothing_known_says_nothing() -> None:
@@ -108,7 +108,7 @@ def test_nothing_known_says_nothing() -> None:
 
 
 def test_what_never_changes_stands_first() -> None:
-    known = Known(Profile((fact("f", "name", "Karen"),)), (("s", "She likes tea."),))
+    known = Known(Profile((claim("f", "name", "Karen"),)), (("s", "She likes tea."),))
     text = builder(tools={"clock": "tells the time"}, shots=(Shot("jazz", "hm", "Jazz?"),)).system(known)
     places = [text.index(part) for part in ("You are Nyima.", "clock: tells the time", "Jazz?", "Karen", "likes tea")]
     assert places == sorted(places)
@@ -247,9 +247,9 @@ def test_a_reply_is_shown_as_it_was_written_with_the_notes_of_its_message() -> N
         said("3", "So?"),
         said("4", "Yes.", Role.ASSISTANT),
     ]
-    notes = {"1": Notes(remember=True, facts=(("name", "Karen"),), complete=True)}
+    notes = {"1": Notes(remember=True, claims=(Noted("user", "name", "Karen"),), complete=True)}
     first, second = (m.content for m in builder().dialogue(turns, notes)[0] if m.role == "assistant")
-    assert '"name": "Karen"' in first
+    assert '"what": "name", "value": "Karen"' in first
     assert "Karen" not in second
     assert builder(style="plain").dialogue(turns, notes)[0][1].content == "Hi!"
     assert builder(replace(RECIPE, gate="all")).dialogue(turns, notes)[0][1].content == "Hi!"
@@ -277,9 +277,9 @@ def test_a_message_that_is_longer_than_a_third_of_the_window_is_cut() -> None:
 
 def test_a_reply_comes_before_its_notes_in_grammar_and_schema() -> None:
     grammar = GRAMMAR(tools=True)
-    assert grammar.index("reply") < grammar.index("remember") < grammar.index("facts")
+    assert grammar.index("reply") < grammar.index("remember") < grammar.index("claims") < grammar.index("outdated")
     assert grammar.startswith("root ::= answer | call\n")
     assert GRAMMAR(tools=False).startswith("root ::= answer\n")
     named = {line.split(" ::= ")[0] for line in grammar.splitlines()}
-    assert named == {"root", "answer", "char", "fact", "value", "call", "pair"}
+    assert named == {"root", "answer", "char", "claim", "number", "value", "call", "pair"}
     assert reply_schema()["additionalProperties"] is False

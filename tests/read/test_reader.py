@@ -10,7 +10,7 @@ import pytest
 
 from made import SCOPE, T0, asks, note, piece
 from nyima.domain.conversation import Scope
-from nyima.domain.evidence import Evidence, Notes, Query, Recall, Step
+from nyima.domain.evidence import Evidence, Noted, Notes, Query, Recall, Step
 from nyima.domain.ports import Message
 from nyima.domain.roles import Reply, ReplyRequest
 from nyima.errors import ModelGarbled, ModelUnreachable
@@ -50,11 +50,11 @@ def reader(*answers: object) -> tuple[ModelReader, ScriptedModel]:
 
 
 async def test_the_pieces_that_are_shown_are_the_reply() -> None:
-    made, _ = reader(answer("Nice to meet you.", remember=True, facts={"name": "Karen"}))
+    made, _ = reader(answer("Nice to meet you.", remember=True, claims={"name": "Karen"}))
     pieces = [part async for part in made.read(SCOPE, request())]
     assert "".join(p for p in pieces if isinstance(p, str)) == "Nice to meet you."
     assert isinstance(pieces[-1], Reply)
-    assert pieces[-1].notes == Notes(remember=True, facts=(("name", "Karen"),), complete=True)
+    assert pieces[-1].notes == Notes(remember=True, claims=(Noted("user", "name", "Karen"),), complete=True)
     assert (pieces[-1].text, pieces[-1].usage.calls, pieces[-1].recall) == ("Nice to meet you.", 1, EMPTY)
 
 

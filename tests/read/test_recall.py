@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from made import SCOPE, T0, episode, fact, note, piece
+from made import SCOPE, T0, claim, episode, note, piece
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Budget, Evidence, Query, Recall, Step
 from nyima.domain.records import Interval
@@ -157,8 +157,8 @@ async def test_a_source_that_failed_gives_nothing_to_the_next() -> None:
 
 
 async def test_only_the_wanted_kinds_come_back() -> None:
-    mixed = Shelf(piece(fact("f", "pet", "cat")), piece(episode("e", "my cat")), A)
-    found = await recalled({"one": mixed}, query=replace(QUERY, kinds=("fact", "episode")))
+    mixed = Shelf(piece(claim("f", "pet", "cat")), piece(episode("e", "my cat")), A)
+    found = await recalled({"one": mixed}, query=replace(QUERY, kinds=("claim", "episode")))
     assert {e.record_id for e in found.found} == {"f", "e"}
 
 

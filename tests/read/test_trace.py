@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from made import T0, episode, fact, note, passage, piece
+from made import T0, claim, episode, note, passage, piece
 from nyima.domain.conversation import Origin
 from nyima.domain.evidence import Answer, Query, Recall, Review, Step, Visit
 from nyima.domain.records import Interval, Provenance
@@ -53,7 +53,7 @@ def test_a_piece_has_times_scores_and_labels() -> None:
 
 
 def test_a_record_says_what_made_it_and_when_it_held() -> None:
-    record = fact("f", "city", "Moab", provenance=MADE, supersedes="f0", recorded=Interval(T0, T0 + timedelta(days=1)))
+    record = claim("f", "city", "Moab", provenance=MADE, supersedes="f0", recorded=Interval(T0, T0 + timedelta(days=1)))
     found = record_to_json(record)
     assert (found["writer"], found["prompt"], found["model"], found["origin"]) == (
         "conditional",
@@ -61,7 +61,7 @@ def test_a_record_says_what_made_it_and_when_it_held() -> None:
         "small",
         "import",
     )
-    assert (found["kind"], found["text"], found["supersedes"]) == ("fact", "city: Moab", "f0")
+    assert (found["kind"], found["text"], found["supersedes"]) == ("claim", "user city: Moab", "f0")
     assert (found["recorded"], found["retired"], found["valid_to"]) == (
         "2026-03-02T09:00:00Z",
         "2026-03-03T09:00:00Z",

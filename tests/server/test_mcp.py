@@ -53,7 +53,7 @@ async def test_a_client_adds_finds_changes_and_forgets(memory: Memory, mode: str
         assert [m["text"] for m in listed] == ["The cat is called Luna."]
         origins = await call(client, "get_memory", id=listed[0]["id"])
         assert origins["earlier"] == ["My cat is called Nyima."]
-        await memory.set_fact("location", "Porto")
+        await memory.set("location", "Porto")
         assert await call(client, "get_profile") == {"profile": {"location": "Porto"}}
         read = await client.read_resource("memory://profile")
         assert json.loads(read.contents[0].text) == {"location": "Porto"}  # type: ignore[union-attr]

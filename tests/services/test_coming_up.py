@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from nyima.app.environment import build, load_settings
 from nyima.errors import InputError
-from nyima.mechanisms.by_hand import Link
+from nyima.mechanisms.by_hand import Statement
 from nyima.memory import Memory
 from nyima.services import Place, calendar, destination, upcoming
 from nyima.services.reminders import Reminder
@@ -46,7 +46,7 @@ async def memory_at(db: Path, now: datetime, zone: str = "UTC") -> AsyncIterator
 )
 async def test_a_birthday_comes_every_year(db: Path, today: date, said: str, next_one: date) -> None:
     async with memory_at(db, datetime(today.year, today.month, today.day, 12, tzinfo=UTC)) as memory:
-        await memory.relate(Link("user's mother", "birthday", said))
+        await memory.state(Statement("user's mother", "birthday", said))
         (found,) = await upcoming(memory, 366)
     assert (found.title, found.start.date(), found.whole_day, found.every) == (
         "mother's birthday",
@@ -59,8 +59,8 @@ async def test_a_birthday_comes_every_year(db: Path, today: date, said: str, nex
 
 async def test_the_users_own_birthday_is_theirs(db: Path) -> None:
     async with memory_at(db, datetime(2026, 5, 10, tzinfo=UTC)) as memory:
-        await memory.relate(Link("user", "birthday", "14 May"))
-        await memory.relate(Link("Ida", "birthday", "not told"))
+        await memory.state(Statement("user", "birthday", "14 May"))
+        await memory.state(Statement("Ida", "birthday", "not told"))
         assert [r.title for r in await upcoming(memory, 30)] == ["My birthday"]
 
 
@@ -70,14 +70,14 @@ async def test_what_still_lasts_or_begins_within_the_days_comes_up(db: Path, hou
     start = now + timedelta(hours=hours)
     async with memory_at(db, now) as memory:
         whole = f"{start:%Y-%m-%d %H:%M}/{start + timedelta(hours=24):%Y-%m-%d %H:%M}"
-        await memory.relate(Link("user's trip", "takes_place", whole))
+        await memory.state(Statement("user's trip", "takes_place", whole))
         assert bool(await upcoming(memory, 14)) is seen
 
 
 async def test_a_time_is_of_the_users_zone_also_when_clocks_change(db: Path) -> None:
     async with memory_at(db, datetime(2026, 3, 27, 12, tzinfo=UTC), "Europe/Lisbon") as memory:
-        await memory.relate(Link("user's dentist appointment", "takes_place", "2026-03-28 09:00"))
-        await memory.relate(Link("user's haircut", "takes_place", "2026-03-30 09:00"))
+        await memory.state(Statement("user's dentist appointment", "takes_place", "2026-03-28 09:00"))
+        await memory.state(Statement("user's haircut", "takes_place", "2026-03-30 09:00"))
         found = [(r.title, r.start.astimezone(UTC)) for r in await upcoming(memory)]
     assert found == [
         ("Dentist appointment", datetime(2026, 3, 28, 9, tzinfo=UTC)),
@@ -87,8 +87,8 @@ async def test_a_time_is_of_the_users_zone_also_when_clocks_change(db: Path) -> 
 
 async def test_a_point_in_time_lasts_an_hour_and_a_day_a_day(db: Path) -> None:
     async with memory_at(db, datetime(2026, 5, 10, tzinfo=UTC)) as memory:
-        await memory.relate(Link("EK349 flight", "departs", "2026-05-12 01:40"))
-        await memory.relate(Link("user's passport", "expires", "2026-05-13"))
+        await memory.state(Statement("EK349 flight", "departs", "2026-05-12 01:40"))
+        await memory.state(Statement("user's passport", "expires", "2026-05-13"))
         flight, passport = await upcoming(memory)
     assert (flight.title, flight.end - flight.start, flight.whole_day) == (
         "EK349 flight departs",
@@ -100,14 +100,14 @@ async def test_a_point_in_time_lasts_an_hour_and_a_day_a_day(db: Path) -> None:
 
 async def test_what_somebody_else_does_is_no_reminder(db: Path) -> None:
     async with memory_at(db, datetime(2026, 5, 10, tzinfo=UTC)) as memory:
-        await memory.relate(Link("Rui", "departs", "2026-05-12"))
+        await memory.state(Statement("Rui", "departs", "2026-05-12"))
         assert await upcoming(memory) == []
 
 
 async def test_one_event_told_twice_is_one(db: Path) -> None:
     async with memory_at(db, datetime(2026, 5, 10, tzinfo=UTC)) as memory:
         for name in ("user's dentist appointment", "yearly dentist appointment", "user's haircut"):
-            await memory.relate(Link(name, "takes_place", "2026-05-12 10:00"))
+            await memory.state(Statement(name, "takes_place", "2026-05-12 10:00"))
         assert sorted(r.title for r in await upcoming(memory))[1:] == ["Haircut"]
 
 
@@ -162,17 +162,17 @@ async def test_nothing_leads_nowhere(memory: Memory, asked: str) -> None:
 
 
 async def test_a_word_is_no_address(memory: Memory) -> None:
-    await memory.relate(Link("user's gym", "location", "downtown"))
+    await memory.state(Statement("user's gym", "location", "downtown"))
     assert (await destination(memory, "the gym")).place is None
-    await memory.relate(Link("user's gym", "location", "Rua Nova 1"))
+    await memory.state(Statement("user's gym", "location", "Rua Nova 1"))
     found = (await destination(memory, "the gym")).place
     assert found is not None
     assert (found.name, found.address) == ("gym", "Rua Nova 1")
 
 
 async def test_home_is_where_the_user_lives(memory: Memory) -> None:
-    await memory.relate(Link("user", "location", "Rua da Prata 80, Lisbon"))
-    await memory.relate(Link("user's office", "address", "Rua Nova 1, Sintra"))
+    await memory.state(Statement("user", "location", "Rua da Prata 80, Lisbon"))
+    await memory.state(Statement("user's office", "address", "Rua Nova 1, Sintra"))
     for asked in ("home", "take me to my house", "directions to my flat"):
         found = (await destination(memory, asked)).place
         assert found is not None, asked
@@ -180,6 +180,6 @@ async def test_home_is_where_the_user_lives(memory: Memory) -> None:
 
 
 async def test_an_address_that_is_not_believed_any_more_is_not_given(memory: Memory) -> None:
-    said = await memory.relate(Link("user's dentist", "address", "Rua do Sol 45, Lisbon"))
+    said = await memory.state(Statement("user's dentist", "address", "Rua do Sol 45, Lisbon"))
     await memory.retire(said.id)
     assert (await destination(memory, "my dentist")).place is None

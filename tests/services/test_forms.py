@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from nyima.app.environment import build, load_settings
 from nyima.errors import InputError
-from nyima.mechanisms.by_hand import Link
+from nyima.mechanisms.by_hand import Statement
 from nyima.memory import Memory
 from nyima.services import Field, fill, read_form
 from nyima.services.known import known, related
@@ -175,8 +175,8 @@ async def filled(memory: Memory, **fields: Any) -> dict[str, Any]:
 
 
 async def test_a_value_that_breaks_a_limit_is_left_out(told: Memory) -> None:
-    await told.set_fact("age", "36")
-    await told.set_fact("postcode", "4100-118")
+    await told.set("age", "36")
+    await told.set("postcode", "4100-118")
     assert await filled(
         told,
         age={"type": "integer"},
@@ -196,7 +196,7 @@ async def test_a_value_that_breaks_a_limit_is_left_out(told: Memory) -> None:
 
 
 async def test_what_was_revised_fills_the_new_value_with_its_evidence(told: Memory) -> None:
-    old = await told.set_fact("email", "old@example.pt")
+    old = await told.set("email", "old@example.pt")
     new = await told.revise(old.id, "new@example.pt")
     (found,) = await fill(told, read_form(schema(email={"format": "email"})))
     assert found.evidence is not None
@@ -204,7 +204,7 @@ async def test_what_was_revised_fills_the_new_value_with_its_evidence(told: Memo
 
 
 async def test_what_is_over_by_the_clock_fills_nothing(told: Memory, clock: FixedClock) -> None:
-    await told.relate(Link("user", "phone", "+351 900 000 001", until=datetime(2026, 6, 1, tzinfo=UTC)))
+    await told.state(Statement("user", "phone", "+351 900 000 001", until=datetime(2026, 6, 1, tzinfo=UTC)))
     assert await filled(told, phone={}) == {"phone": "+351 900 000 001"}
     clock.forward(days=30)
     assert await filled(told, phone={}) == {"phone": None}
@@ -216,21 +216,21 @@ async def test_an_empty_memory_fills_nothing(told: Memory) -> None:
 
 
 async def test_filling_leaves_no_trace(told: Memory) -> None:
-    await told.set_fact("email", "a@b.pt")
+    await told.set("email", "a@b.pt")
     await filled(told, email={"format": "email"})
     assert await told.store.events(told.scope, "recall") == []
 
 
 async def test_a_relation_says_more_than_the_fact_of_one_name(told: Memory) -> None:
-    await told.set_fact("pet_name", "Rex")
-    await told.relate(Link("user's pet", "name", "Momo"))
+    await told.set("pet_name", "Rex")
+    await told.state(Statement("user's pet", "name", "Momo"))
     assert [(k.head, k.tail) for k in await known(told) if k.label == "name"] == [("user's pet", "Momo")]
 
 
 async def test_people_are_found_by_what_they_are_to_the_user(told: Memory) -> None:
-    await told.relate(Link("user", "sister", "Inês"))
-    await told.relate(Link("user's sister's dog", "age", "4"))
-    await told.relate(Link("user's daughter", "name", "Beatriz"))
+    await told.state(Statement("user", "sister", "Inês"))
+    await told.state(Statement("user's sister's dog", "age", "4"))
+    await told.state(Statement("user's daughter", "name", "Beatriz"))
     everything = await known(told)
     assert related(everything, "sister") == ["Inês"]
     assert "Beatriz" in related(everything, "daughter")
@@ -238,6 +238,6 @@ async def test_people_are_found_by_what_they_are_to_the_user(told: Memory) -> No
 
 
 async def test_the_dog_of_a_sister_is_no_sister(told: Memory) -> None:
-    await told.relate(Link("user's sister's dog", "name", "Rex"))
+    await told.state(Statement("user's sister's dog", "name", "Rex"))
     assert related(await known(told), "sister") == []
     assert await filled(told, sister_name={"title": "Sister's name"}) == {"sister_name": None}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from nyima.app.environment import build, load_settings
 from nyima.errors import InputError, NyimaError
-from nyima.mechanisms.by_hand import Link
+from nyima.mechanisms.by_hand import Statement
 from nyima.memory import Memory, Said
 from nyima.services import calendar, destination, fill, read_form, upcoming
 from nyima.testing import FixedClock, HashEmbedder
@@ -282,15 +282,15 @@ async def test_the_address_that_is_meant(told: Memory) -> None:
 
 
 async def test_coordinates_make_an_exact_geo_uri(told: Memory) -> None:
-    await told.relate(Link("user's cabin", "address", "61.22340, 8.11120"))
+    await told.state(Statement("user's cabin", "address", "61.22340, 8.11120"))
     found = await destination(told, "the cabin")
     assert found.place is not None
     assert found.place.geo == "geo:61.22340,8.11120"
 
 
 async def test_what_is_uncertain_fills_nothing(told: Memory) -> None:
-    office = await told.relate(Link("user's office", "address", "Rua Nova 1, Sintra"))
-    await told.relate(Link("user", "phone", "+351 900 000 001", rests=(office.id,)))
+    office = await told.state(Statement("user's office", "address", "Rua Nova 1, Sintra"))
+    await told.state(Statement("user", "phone", "+351 900 000 001", depends_on=(office.id,)))
     await told.retire(office.id)
     (filled,) = await fill(told, read_form(form(phone={"type": "string"})))
     assert filled.value is None

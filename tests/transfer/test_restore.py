@@ -38,9 +38,9 @@ async def told(memory: Memory, clock: FixedClock) -> Memory:
     clock.forward(hours=1)
     await memory.remember([Said("I live in Porto"), Said("Nice!", Role.ASSISTANT)], session="s", title="Home\u2028town")
     await memory.drain()
-    await memory.set_fact("city", "Porto")
+    await memory.set("city", "Porto")
     clock.forward(hours=1)
-    fact = await memory.set_fact("city", "Braga")
+    fact = await memory.set("city", "Braga")
     await pin(memory, fact.id)
     await memory.end_session("s")
     return memory

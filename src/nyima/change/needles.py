@@ -79,7 +79,7 @@ async def quoted_in(
     trace, such as of a query that found nothing; for the notes of a turn that stays, which a
     model has copied the piece into, the same notes without it."""
     found, instead, sought = list[Event](), list[Event](), Needles(needles)
-    for kind in ("recall", "feedback", "notes"):
+    for kind in ("recall", "feedback", "notes", "facts"):  # the first edition wrote facts
         for number, event in enumerate(await store.events(scope, kind)):
             if number % 50 == 0:
                 await asyncio.sleep(0)  # others have their turn

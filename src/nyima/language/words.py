@@ -179,7 +179,11 @@ def content_words(text: str) -> list[str]:
 
 def stem(word: str) -> str:
     """Return a word without most of its ending, so that forms of one word are equal."""
-    return word[:5] if len(word) > 5 and word.isascii() else word
+    if not word.isascii():
+        return word
+    if len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    return word[:5]
 
 
 def stems(text: str) -> frozenset[str]:

@@ -8,6 +8,6 @@ every store is compared with, and ``StoreContract`` is what every store must pas
 from __future__ import annotations
 
 from nyima.testing.dict_store import MemoryStore
-from nyima.testing.doubles import FixedClock, HashEmbedder, ScriptedModel
+from nyima.testing.doubles import FixedClock, HashEmbedder, Request, ScriptedModel
 
-__all__ = ["FixedClock", "HashEmbedder", "MemoryStore", "ScriptedModel"]
+__all__ = ["FixedClock", "HashEmbedder", "MemoryStore", "Request", "ScriptedModel"]

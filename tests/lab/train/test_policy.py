@@ -13,7 +13,7 @@ from nyima.cli.feedback import feedback
 from nyima.domain.evidence import Evidence, Recall, Visit
 from nyima.domain.records import Interval, Provenance, Relation
 from nyima.errors import InputError, NotFound
-from nyima.mechanisms.by_hand import Link
+from nyima.mechanisms.by_hand import Statement
 from nyima.mechanisms.graph.learning import Adam, Example, Gradient, backward, reinforce, warm_start
 from nyima.mechanisms.graph.online import learn_from_answer, learn_from_thumb
 from nyima.mechanisms.graph.policy import Policy, RulePolicy, fresh_policy, policy_of
@@ -171,7 +171,7 @@ async def test_versions_are_kept_used_taken_back_and_erased(db: Path, clock: Fix
         assert isinstance((await current(memory)).policy, RulePolicy)
         with pytest.raises(NotFound, match="nothing to take back"):
             await roll_back(memory)
-        made = await memory.relate(Link("user", "drives", "Skoda"))
+        made = await memory.state(Statement("user", "drives", "Skoda"))
         note: list[tuple[str, int, int]] = []
         version, report = await train_policy(
             memory, asked(EXAMPLES), TrainingPlan(warm=50, gradient=5), None, lambda *a: note.append(a)
@@ -222,8 +222,8 @@ async def test_what_was_learned_from_goes_with_all_that_was_learned_after(db: Pa
     from nyima.domain.evidence import Query
 
     async with Memory.open(db, embedder="none", clock=clock) as memory:
-        ida = await memory.relate(Link("user's sister", "name", "Ida"))
-        tea = await memory.relate(Link("user", "likes", "tea"))
+        ida = await memory.state(Statement("user's sister", "name", "Ida"))
+        tea = await memory.state(Statement("user", "likes", "tea"))
         for record in (ida, tea):
             walk = (Visit(record.id, (0.1, 0.1, 0.24), 1, 0.0),)
             await learn_from_thumb(memory, Recall(Query("q", T0), walk=walk), good=True)
@@ -239,7 +239,7 @@ async def test_feedback_in_the_chat_teaches_only_when_it_may(
     model = ScriptedModel({"chat": [answer("In Sintra.")]})
     async with companion(db, model, clock=clock) as nyima:
         assert "no reply yet" in await feedback(nyima, None, "/good", "")
-        await nyima.memory.relate(Link("user's office", "located_in", "Sintra", "The user's office is in Sintra."))
+        await nyima.memory.state(Statement("user's office", "located_in", "Sintra", "The user's office is in Sintra."))
         said = await nyima.reply("Where is the user's office in Sintra?")
         assert "off" in await feedback(nyima, said, "/good", "")
         assert await versions(nyima.memory) == []

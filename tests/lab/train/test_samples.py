@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nyima.errors import InputError
-from nyima.mechanisms.by_hand import Link
+from nyima.mechanisms.by_hand import Statement
 from nyima.mechanisms.graph.policy import RulePolicy
 from nyima.memory import Memory, Said
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
@@ -107,8 +107,8 @@ async def test_pairs_are_made_from_a_memory_of_ones_own(db: Path, clock: FixedCl
             await memory.remember([Said(text)], session="s")
             await memory.drain()
             clock.forward(minutes=1)
-        relations = await memory.records(kinds=("relation",))
-        groups = await associations([r for r in relations if r.kind == "relation"], model)  # type: ignore[misc]
+        relations = await memory.records(kinds=("claim",))
+        groups = await associations([r for r in relations if r.kind == "claim"], model)  # type: ignore[misc]
         assert groups == [((0, 1), "both are about the trip")]
         (made,) = await own_examples(memory, model)
         assert made.answer == "On 12 May to Oslo."
@@ -143,5 +143,5 @@ async def test_made_up_memories_have_time_and_place_and_no_contradiction() -> No
 async def test_a_note_by_hand_is_its_own_memory(db: Path, clock: FixedClock) -> None:
     async with Memory.open(db, embedder="none", clock=clock) as memory:
         for n in range(3):
-            await memory.relate(Link("user", "has note", f"thing {n}"))
-        assert len(await memory.records(kinds=("relation",))) == 3
+            await memory.state(Statement("user", "has note", f"thing {n}"))
+        assert len(await memory.records(kinds=("claim",))) == 3

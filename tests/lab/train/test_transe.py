@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nyima.errors import InputError
-from nyima.mechanisms.by_hand import Link
+from nyima.mechanisms.by_hand import Statement
 from nyima.memory import Memory
 from nyima.testing import FixedClock
 from nyima_lab.train.classes import assign
@@ -70,7 +70,7 @@ async def test_the_users_entities_are_assigned(db: Path, clock: FixedClock) -> N
             ("user", "drives", "Skoda"),
             ("Ben", "drives", "Fiat"),
         ):
-            await memory.relate(Link(head, label, tail))
+            await memory.state(Statement(head, label, tail))
         found, loss = await assign(memory, epochs=300)
         assert {found["Porto"], found["Faro"]} == {"Address"}
         assert {found["Skoda"], found["Fiat"]} == {"Car preference"}

@@ -7,23 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from nyima.mechanisms.by_hand import Link
+from nyima.mechanisms.by_hand import Statement
 from nyima.memory import Memory
 from nyima.testing import FixedClock
 
-LINKS = (
-    Link("user", "sister", "Ida", "The user's sister is Ida."),
-    Link("Ida", "lives_in", "Porto", "Ida lives in Porto."),
-    Link("Porto", "located_in", "Portugal", "Porto is in Portugal."),
-    Link("user", "drives", "Skoda", "The user drives a Skoda."),
-    Link("user's office", "located_in", "Sintra", "The user's office is in Sintra."),
+STATED = (
+    Statement("user", "sister", "Ida"),
+    Statement("Ida", "lives in", "Porto"),
+    Statement("Porto", "located in", "Portugal"),
+    Statement("user", "drives", "Skoda"),
+    Statement("user's office", "located in", "Sintra"),
 )
 
 
 @pytest.fixture
 async def graph(db: Path, clock: FixedClock) -> AsyncIterator[Memory]:
     async with Memory.open(db, recipe="graph", embedder="none", clock=clock) as memory:
-        for link in LINKS:
-            await memory.relate(link)
+        for said in STATED:
+            await memory.state(said)
             clock.forward(minutes=1)
         yield memory

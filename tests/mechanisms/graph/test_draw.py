@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made import T0, entity, relation
-from nyima.domain.records import Interval, Relation
-from nyima.mechanisms.graph.draw import as_dot, as_html, as_svg, as_tree, relation_to_json
+from made import T0, edge, entity
+from nyima.domain.records import Claim, Interval
+from nyima.mechanisms.graph.draw import as_dot, as_html, as_svg, as_tree
 from nyima.mechanisms.graph.look import Neighbourhood
 
 EVIL = '</script><img src=x onerror=alert(1)>"\\\n&amp;'
@@ -22,20 +22,20 @@ ends = st.sampled_from(["user", "a", "b", "c", "d", "e"])
 graphs = st.lists(st.tuples(ends, ends), max_size=12)
 
 
-def around(root: str, *relations: Relation, **names: str) -> Neighbourhood:
-    ids = {root, *(id for r in relations for id in (r.head, r.tail))}
-    return Neighbourhood(root, {id: entity(id, names.get(id, id)) for id in ids}, relations)
+def around(root: str, *claims: Claim, **names: str) -> Neighbourhood:
+    ids = {root, *(id for c in claims for id in (c.subject, c.object))}
+    return Neighbourhood(root, {id: entity(id, names.get(id, id)) for id in ids}, claims)
 
 
 def made(given: list[tuple[str, str]]) -> Neighbourhood:
-    return around("user", *(relation(f"r{i}", head, "near_to", tail) for i, (head, tail) in enumerate(given)))
+    return around("user", *(edge(f"r{i}", head, "near to", tail) for i, (head, tail) in enumerate(given)))
 
 
-CAT = relation("r1", "user", "cat_of", "x", "The user's cat is Rex.")
+CAT = edge("r1", "user", "cat of", "x", "Rex")
 
 
 @given(graphs)
-def test_a_tree_has_each_relation_once_below_its_root(given: list[tuple[str, str]]) -> None:
+def test_a_tree_has_each_claim_once_below_its_root(given: list[tuple[str, str]]) -> None:
     lines = as_tree(made(given))
     assert lines[0] == (0, "user", "user")
     shown = [id for _, _, id in lines if id.startswith("r")]
@@ -44,7 +44,7 @@ def test_a_tree_has_each_relation_once_below_its_root(given: list[tuple[str, str
 
 
 def test_a_tree_shows_both_directions_and_names() -> None:
-    found = around("x", CAT, relation("r2", "x", "eats", "y"), x="Rex", y="fish", user="user")
+    found = around("x", CAT, edge("r2", "x", "eats", "y"), x="Rex", y="fish", user="user")
     assert [text for _, text, _ in as_tree(found)] == ["Rex", "← cat of of user", "eats → fish"]
 
 
@@ -58,7 +58,7 @@ def test_a_tree_shows_both_directions_and_names() -> None:
     ],
 )
 def test_a_tree_says_what_is_over_or_uncertain(more: dict[str, Any], mark: str) -> None:
-    (_, line) = as_tree(around("user", relation("r", "user", "pet", "x", **more)))
+    (_, line) = as_tree(around("user", edge("r", "user", "pet", "x", **more)))
     assert line[1] == f"pet → x{mark}"
 
 
@@ -81,7 +81,7 @@ def test_a_drawing_is_xml_with_every_node_and_line_in_its_frame(given: list[tupl
 
 
 def test_a_name_is_never_markup() -> None:
-    found = around("x", relation("r<", "x", "l<b>", "y", EVIL), x=EVIL, y='"><script>')
+    found = around("x", edge("r<", "x", "l<b>", "y", EVIL), x=EVIL, y='"><script>')
     root = ET.fromstring(as_svg(found, styled=False))
     assert "<script" not in as_svg(found)
     assert "style" not in {element.tag.rpartition("}")[2] for element in root.iter()}
@@ -92,7 +92,7 @@ def test_a_name_is_never_markup() -> None:
 def test_what_holds_no_more_is_dashed() -> None:
     found = around("user", CAT)
     assert "stroke-dasharray" not in as_svg(found)
-    gone = around("user", relation("r", "user", "pet", "x", stale=True))
+    gone = around("user", edge("r", "user", "pet", "x", stale=True))
     assert "stroke-dasharray" in as_svg(gone)
     assert "style=dashed" in as_dot(gone)
     assert "style=dashed" not in as_dot(found)
@@ -123,9 +123,3 @@ def test_a_page_holds_its_data_as_data() -> None:
     assert json.loads(page.data) == {"r1": [EVIL, "second"]}
     assert page.tags.count("script") == 2
     assert "img" not in page.tags
-
-
-def test_a_relation_in_json_has_the_names_of_its_ends() -> None:
-    found = relation_to_json(relation("r", "user", "pet", "x", "note", rests=("r0",), turns=("t1",)), {"x": "Rex"})
-    assert (found["head"], found["tail"], found["rests_on"], found["turns"]) == ("user", "Rex", ["r0"], ["t1"])
-    assert (found["valid_to"], found["retired"], found["stale"]) == (None, None, False)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made import T0, piece, pieces_of, relation
+from made import T0, edge, piece, pieces_of
 from nyima.domain.evidence import Budget, Query
 from nyima.mechanisms.graph.walk import WalkSelector, question_parts, walk
 
@@ -87,7 +87,7 @@ def test_nobody_walks_through_the_user() -> None:
 
 def test_other_sources_are_cut_by_score_and_the_graph_by_the_walk() -> None:
     near = pieces_of([("a", "b", 0.1, True)])
-    notes = [piece(relation(f"n{i}", "u", "l", "v", f"note {i}"), s) for i, s in enumerate((0.9, 0.3, 0.8))]
+    notes = [piece(edge(f"n{i}", "u", "l", "v", f"note {i}"), s) for i, s in enumerate((0.9, 0.3, 0.8))]
     limited = WalkSelector(Says(1.0), limits={"notes": 1, "graph": 0})
     made = limited.select(Query("q", T0), [*near, *notes], Budget())
     assert [e.record_id for e in made.kept] == ["n0", "r0"], "the walk has no limit of its own"

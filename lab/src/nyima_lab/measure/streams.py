@@ -18,7 +18,7 @@ from typing import Any
 
 from nyima.domain.conversation import Role
 from nyima.domain.ports import ChatModel, Embedder, RecordFilter
-from nyima.domain.records import Claim, Episode, MemoryRecord, Note, Summary
+from nyima.domain.records import ME, Claim, Episode, MemoryRecord, Note, Summary
 from nyima.language.words import fold
 from nyima.memory import Said
 from nyima_lab.measure.cases import Case

@@ -38,13 +38,17 @@ def as_tree(found: Neighbourhood) -> list[tuple[int, str, str]]:
             seen.add(claim.id)
             out = claim.subject == id
             other = claim.object if out else claim.subject
-            name = claim.value if out else names.get(other, claim.name)
+            name = names.get(other, claim.value if out else claim.name)
             arrow = f"{claim.attribute} → " if out else f"← {claim.attribute} of "
             lines.append((depth, f"{arrow}{name}{_mark(claim)}", claim.id))
             if other not in {"", "user"} and depth < 4:
                 below(other, depth + 1)
 
     below(found.root, 1)
+    for claim in found.claims:  # what hangs together with nothing above
+        if claim.id not in seen:
+            lines.append((1, names.get(claim.subject, claim.name), claim.subject))
+            below(claim.subject, 2)
     return lines
 
 

@@ -47,6 +47,14 @@ class Agrees:
         return Looked(tuple(not self.over or c.value in self.over for c in known), (True,) * len(new))
 
 
+class SaysNo:
+    """A second look that finds that nothing new is asserted, and nothing over."""
+
+    async def look(self, scope: Scope, message: str, known: Sequence[Claim], new: Sequence[Claim]) -> Looked:
+        del scope, message
+        return Looked((False,) * len(known), (False,) * len(new))
+
+
 def companion(
     db: Path, model: ScriptedModel, *, recipe: str | None = None, clock: FixedClock | None = None, **more: Any
 ) -> Opening[Assistant, BlockingAssistant]:
@@ -58,6 +66,7 @@ def companion(
         embedder=HashEmbedder(),
         clock=clock or FixedClock(),
         tools=more.pop("tools", ()),
+        verifier=more.pop("verifier", None) or Agrees("nothing is over"),
         **more,
     )
 

@@ -154,7 +154,7 @@ async def test_a_conversation_is_spoken_while_it_is_written_and_shown(db: Path) 
                 answer(
                     "Nice to meet Nyima! She sounds lovely. **How** old is she [1]?",
                     remember=True,
-                    facts={"cat_name": "Nyima"},
+                    claims={"cat_name": "Nyima"},
                 ),
                 answer("Goodbye!"),
             ]

@@ -14,9 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from nyima.language.facts import proposals
+
 from nyima import Assistant
 from nyima.domain.conversation import Origin, Role, Session, Turn
-from nyima.language.facts import proposals
 from nyima.language.intent import worth_keeping
 from nyima.write.jobs import turn_id
 

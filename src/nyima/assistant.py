@@ -26,7 +26,7 @@ from nyima.domain.recipe import Recipe
 from nyima.domain.roles import Reply, ReplyRequest
 from nyima.errors import InputError, NoModel, NotFound
 from nyima.language.intent import is_goodbye
-from nyima.mechanisms.claims import noted_in
+from nyima.mechanisms.reading import noted_in
 from nyima.memory import BlockingMemory, Explanation, Memory, Said
 from nyima.prompts.prompt import sections
 from nyima.read.prompting import Known, PromptBuilder, Shot

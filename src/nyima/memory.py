@@ -175,7 +175,7 @@ class Memory:
 
         A text becomes a turn, an episode and a note at once. Turns become episodes; with
         a chat model the recipe's writers get their jobs (``owed`` forces or forbids
-        that); ``drain`` does them. Safe to repeat with the same ids. Raises InputError
+        that); ``drain`` does them. Without one, the messages wait to be read (``unread``). Safe to repeat with the same ids. Raises InputError
         for an empty text.
         """
         if isinstance(what, (str, Said)):
@@ -195,7 +195,7 @@ class Memory:
         with_model = self.parts.chat is not None and not extra if owed is None else owed
 
         def wanted(writer: Writer) -> bool:
-            return owed is not False and (with_model or not writer.needs_model)
+            return owed is not False and (with_model or writer.waits or not writer.needs_model)
 
         with span(self.parts, "remember") as spanned:
             stored = await self.ingest.hear(self.scope, line, turns, self.parts.recipe, owed=wanted, extra=extra)

@@ -13,7 +13,7 @@ from nyima.domain.roles import Reply
 from nyima.memory import Memory
 from nyima.prompts.notes import ReplyStream
 from nyima.prompts.prompt import fill, sections
-from nyima.read.prompting import Known, PromptBuilder, numbered, quoted
+from nyima.read.prompting import Known, PromptBuilder, numbered, quoted, shown
 from nyima.turn import Exchange, hear, known_of, said_by_user, spoken
 from nyima.write.jobs import turn_id
 
@@ -102,11 +102,11 @@ class ProgramReply:
         recipe = self.memory.recipe
         builder = PromptBuilder(recipe, "", "lines" if self.notes else "plain", 8_000, {})
         data = builder.standing(self._exchange.known)
-        claims = self.recall.claims
-        if claims:
-            data.append(fill("reply", "known", {"claims": numbered(claims)}))
-        kept = [e for e in self.recall.kept if e.record not in claims]
-        evidence = quoted(kept, recipe.evidence.tokens, scored=recipe.scored) if kept else ""
+        claims, kept, room = self.recall.claims, self.recall.kept, recipe.evidence.tokens
+        rest = numbered(claims, {e.record.id for e in shown(kept, room)})
+        if rest:
+            data.append(fill("reply", "known", {"claims": rest}))
+        evidence = quoted(kept, room, scored=recipe.scored, claims=claims) if kept else ""
         if evidence:
             data.append(fill("reply", "found", {"memory": evidence}))
         # What is the same in every request comes first, for the server's prefix cache.

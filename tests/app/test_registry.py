@@ -76,7 +76,7 @@ def test_every_recipe_can_be_chosen_and_says_what_it_is(name: str) -> None:
 def test_the_writers_of_a_recipe_are_those_that_it_names() -> None:
     known = registry()
     named = {w.name for w in known.writers(known.recipe("default"))}
-    assert {"recursive", "profile", "graph", "gate", "mend"} <= named
+    assert {"recursive", "claims", "mend"} <= named
     assert {w.name for w in known.writers(known.recipe("none"), When.TURN, When.SESSION_END)} == set()
     assert {w.name for w in known.writers(known.recipe("default"), When.TURN)} < named
 

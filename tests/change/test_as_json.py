@@ -36,6 +36,9 @@ def test_what_would_go_in_json_has_texts_and_roles() -> None:
     going = Forgetting((said("t", "hi"),), (note("n", "x"), claim("f", "k", "v")), (said("u", "ho", Role.ASSISTANT),))
     made = json.loads(json.dumps(forgetting_to_dict(going)))
     assert [t["text"] for t in made["turns"]] == ["hi"]
-    assert [(r["id"], r["kind"], r["text"]) for r in made["records"]] == [("n", "note", "x"), ("f", "claim", "user k: v")]
+    assert [(r["id"], r["kind"], r["text"]) for r in made["records"]] == [
+        ("n", "note", "x"),
+        ("f", "claim", "user k: v"),
+    ]
     assert [(t["id"], t["role"]) for t in made["kept"]] == [("u", "assistant")]
     assert forgetting_to_dict(Forgetting()) == {"turns": [], "records": [], "kept": []}

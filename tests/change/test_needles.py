@@ -82,7 +82,9 @@ async def test_the_notes_of_a_turn_that_stays_are_kept_without_it(memory: Memory
     await journal(memory, "facts", "n3", turn="stays", facts=[["dish", "Quinoa Deluxe"]])
     found, instead = await quoted_in(memory.store, memory.scope, ["Quinoa Deluxe"], {"goes"})
     assert {e.id for e in found} == {"n1", "n2", "n3"}
-    assert [(e.kind, dict(e.body)) for e in instead] == [("notes", {"turn": "stays", "claims": [["user", "city", "Moab", "holds"]]})]
+    assert [(e.kind, dict(e.body)) for e in instead] == [
+        ("notes", {"turn": "stays", "claims": [["user", "city", "Moab", "holds"]]})
+    ]
     assert instead[0].id not in {"n1", "n2", "n3"}
 
 

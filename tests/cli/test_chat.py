@@ -140,9 +140,12 @@ def test_a_model_that_fails_is_told_with_what_is_kept(chat: Chat) -> None:
 
 
 def test_with_debug_what_is_extracted_and_merged_is_shown(chat: Chat) -> None:
-    chat.server.plan = [answer("Hi Karen!", remember=True, claims={"name": "Karen"}), '{"text": "Karen."}']
+    chat.server.plan = [
+        answer("Hi Karen!", remember=True, claims={"name": "Karen"}),
+        '{"text": "Karen.", "over": [], "said": [1], "context": "", "knowledge": "Karen."}',
+    ]
     done = chat("I'm Karen.", "goodbye", options=("--debug",))
-    assert "extracted: remember True, facts {'name': 'Karen'}" in done.stderr
+    assert "extracted: remember True, claims [('user', 'name', 'Karen', 'holds')]" in done.stderr
     assert "profile: {'name': 'Karen'}" in done.stderr
 
 
@@ -179,5 +182,5 @@ def test_counts_are_written_as_people_do(count: int, one: str, words: str) -> No
 
 
 def test_only_what_a_person_would_count_is_remembered() -> None:
-    assert _remembered({"claim": 2, "note": 1, "claim": 5, "summary": 1}) == "1 note, 2 profile facts, 1 summary"
-    assert _remembered({"claim": 5, "episode": 2}) == "nothing new"
+    assert _remembered({"claim": 2, "note": 1, "summary": 1}) == "1 note, 2 claims, 1 summary"
+    assert _remembered({"entity": 5, "episode": 2}) == "nothing new"

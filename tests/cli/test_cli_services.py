@@ -18,11 +18,11 @@ SOON = datetime.now(UTC).date() + timedelta(days=3)
 
 @pytest.fixture
 def told(cli: Cli) -> Cli:  # noqa: F811
-    cli("graph", "relate", "user", "email", "marta@example.pt")
-    cli("graph", "relate", "pharmacy by the flat", "address", "Rua Garrett 15, Lisbon")
-    cli("graph", "relate", "pharmacy by the office", "address", "Rua Castilho 39, Lisbon")
-    cli("graph", "relate", "user's dentist appointment", "takes_place", f"{SOON} 09:00")
-    cli("graph", "relate", "user's passport", "expires", str(SOON + timedelta(days=1)))
+    cli("graph", "state", "user", "email", "marta@example.pt")
+    cli("graph", "state", "pharmacy by the flat", "address", "Rua Garrett 15, Lisbon")
+    cli("graph", "state", "pharmacy by the office", "address", "Rua Castilho 39, Lisbon")
+    cli("graph", "state", "user's dentist appointment", "takes place", f"{SOON} 09:00")
+    cli("graph", "state", "user's passport", "expires", str(SOON + timedelta(days=1)))
     return cli
 
 
@@ -86,10 +86,10 @@ def test_two_places_that_fit_are_both_told(told: Cli) -> None:
         (("show", "--depth", "0"), 2, "--depth"),
         (("show", "--depth", "6"), 2, "--depth"),
         (("history", "zebra"), 3, "nothing on"),
-        (("relate", "user", "", "x"), 2, ""),
-        (("relate", "user", "likes", " "), 2, ""),
-        (("relate", "user", "likes", "tea", "--until", "soon"), 2, "is no date"),
-        (("relate", "user", "likes", "tea", "--rests-on", "r-none"), 3, "there is no record 'r-none'"),
+        (("state", "user", "", "x"), 2, ""),
+        (("state", "user", "likes", " "), 2, ""),
+        (("state", "user", "likes", "tea", "--until", "soon"), 2, "is no date"),
+        (("state", "user", "likes", "tea", "--depends-on", "r-none"), 3, "there is no record 'r-none'"),
         (("merge", "user", "nobody"), 3, "nobody"),
         (("retire", "r-none"), 3, "there is no record 'r-none'"),
     ],
@@ -103,7 +103,7 @@ def test_what_the_graph_has_not_changes_nothing(told: Cli, arguments: tuple[str,
 def test_the_last_day_ends_in_the_users_zone(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     (tmp_path / "config.toml").write_text('zone = "Pacific/Kiritimati"\n')
     monkeypatch.setenv("NYIMA_CONFIG", str(tmp_path / "config.toml"))
-    cli("graph", "relate", "user", "drives", "Skoda", "--until", "2031-12-31")
+    cli("graph", "state", "user", "drives", "Skoda", "--until", "2031-12-31")
     (relation,) = cli.json("memories", "--kind", "claim")["records"]
     end = datetime.fromisoformat(relation["valid_to"]).astimezone(ZoneInfo("Pacific/Kiritimati"))
     assert f"{end:%Y-%m-%d %H:%M}" == "2031-12-31 23:59"

@@ -189,7 +189,7 @@ def test_a_wrong_settings_file_stops_each_command_before_it_does_anything(
     (tmp_path / "bad.toml").write_text("colour = 1\n")
     (tmp_path / "form.json").write_text('{"properties": {"a": {}}}')
     monkeypatch.setenv("NYIMA_CONFIG", str(tmp_path / "bad.toml"))
-    given_arguments = {"fill": ["form.json"], "add": [str(tmp_path / "form.json")], "relate": ["a", "b", "c"],
+    given_arguments = {"fill": ["form.json"], "add": [str(tmp_path / "form.json")], "state": ["a", "b", "c"],
                        "merge": ["a", "b"], "revise": ["a", "b"]}  # fmt: skip
     wants = ("remember", "recall", "pull", "verify", "remove", "history", "retire", "travel", "import")
     more = given_arguments.get(path[-1], ["x"] if path[-1] in wants else [])

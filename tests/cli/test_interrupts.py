@@ -51,19 +51,17 @@ def test_while_the_writers_work_the_rest_is_left_as_jobs(tmp_path: Path) -> None
     first = answer("Hi Karen!", remember=True, claims={"name": "Karen"})
     script = tmp_path / "talk.txt"
     script.write_text("I'm Karen, I live in Moab.\n")
-    with openai_server(
-        plan=[first, "slow " + '{"context": "", "knowledge": "The user is Karen.", "facts": {}}']
-    ) as server:
+    with openai_server(plan=[first, "slow " + '{"context": "", "knowledge": "The user is Karen."}']) as server:
         child = start(tmp_path, server.url, "chat", "--script", str(script))
         asked(2, server.requests)
         _, err = interrupt(child)
     assert "kept for the next start" in err
-    note = '{"context": "", "knowledge": "The user is Karen and lives in Moab.", "facts": {}}'
+    note = '{"context": "", "knowledge": "The user is Karen and lives in Moab."}'
     with openai_server(plan=[note, '{"text": "The user is Karen."}']) as server:
         child = start(tmp_path, server.url, "work", "--json")
         out, err = child.communicate(timeout=120)
-        # The note, the graph again with what it noted, and the two writers of the session's end.
-        assert json.loads(out) == {"done": 4, "waiting": 0, "parked": 0}, err
+        # The claims, the note, and the writer of the session's end.
+        assert json.loads(out) == {"done": 3, "waiting": 0, "parked": 0}, err
 
 
 def test_a_closed_terminal_ends_the_session_as_goodbye_does(tmp_path: Path) -> None:
@@ -81,11 +79,13 @@ def test_a_closed_terminal_ends_the_session_as_goodbye_does(tmp_path: Path) -> N
                 assert child.poll() is None
             child.send_signal(number)
             child.communicate(timeout=120)
-        with openai_server(plan=["Hello Marta!"]) as server:
+        with openai_server(
+            plan=['{"over": [], "said": [1]}', '{"context": "", "knowledge": "x"}', "Hello Marta!"]
+        ) as server:
             child = start(folder, server.url, "chat")
             out, err = child.communicate("", timeout=120)
-            greeted = server.requests[0]["messages"][0]["content"]
-        assert "name: Marta" in greeted, err
+            asked_of = str([r["messages"][0]["content"] for r in server.requests])
+        assert "name: Marta" in asked_of, err
         assert "don't think we have met" not in out
 
 

@@ -107,14 +107,15 @@ def test_an_export_holds_nobody_elses_words(cli: Cli) -> None:  # noqa: F811
 
 def test_what_was_retired_comes_back_as_retired(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
     cli("remember", "I live in Porto")
-    relation = cli.json("memories", "--kind", "claim")["records"][0]["id"]
+    relation = cli.json("graph", "state", "user", "lives in", "Porto")["id"]
     cli("revise", relation, "Braga")
     out = tmp_path / "me.jsonl"
     cli("export", "-o", str(out))
     other = Cli(tmp_path / "other.db")
     assert other("import", str(out)).stdout == "1 sessions, 1 turns, 0 skipped, 1 new\n"
-    for arguments in (("memories",), ("memories", "--all"), ("graph", "history", "user lives in"), ("profile",)):
+    for arguments in (("memories",), ("memories", "--all"), ("graph", "history", "user lives in")):
         assert other.json(*arguments) == cli.json(*arguments), arguments
+    assert other.json("profile")["profile"] == cli.json("profile")["profile"] == {"lives in": "Braga"}
     assert "nothing was changed" not in other("log").stdout
 
 

@@ -110,7 +110,7 @@ async def test_the_agents_sdk_as_it_is(desk: Desk, wire: str) -> None:
     ), "each message once, however many calls it takes"
     assert len([t for t in desk.turns() if t.role == "assistant"]) == 4
     notes = desk.look(lambda m: m.store.events(m.scope, "notes"))
-    assert [["cat_name", "Nyima"]] in [n.body["facts"] for n in notes]
+    assert [["user", "cat name", "Nyima", "holds"]] in [n.body["claims"] for n in notes]
 
 
 async def _talk(model: Any, look: Any) -> None:
@@ -151,7 +151,7 @@ async def test_langchain_as_it_is(desk: Desk, responses: bool) -> None:
     said = [t.text for t in desk.turns() if t.role == "user"]
     assert said == ["My cat is called Nyima.", "Is she well?", "What is the weather like?"]
     notes = desk.look(lambda m: m.store.events(m.scope, "notes"))
-    assert [["cat_name", "Nyima"]] in [n.body["facts"] for n in notes]
+    assert [["user", "cat name", "Nyima", "holds"]] in [n.body["claims"] for n in notes]
 
 
 @pytest.mark.parametrize("fault", ["die:3", "die:6", "500", "429", "html"])

@@ -99,7 +99,7 @@ async def test_a_block_gives_facts_and_what_is_to_the_point(opened: BlockingMemo
         ChatMessage(role="assistant", content="Hm."),
     ]
     lines = (await block.aget(question)).split("\n")
-    assert lines[0] == "location: Porto"
+    assert lines[0] == "city: Porto"
     assert len(lines) == 2
     assert "Luna" in lines[1]
 

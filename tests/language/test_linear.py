@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from nyima.language.english.extract import statements
 
 from nyima.errors import NyimaError
 from nyima.language import words
@@ -47,7 +46,6 @@ READERS: dict[str, Callable[[str], object]] = {
     "first_person": first_person,
     "is_goodbye": is_goodbye,
     "is_small_talk": lambda text: is_small_talk(text, ""),
-    "statements": lambda text: statements(text, AT, UTC),
     "find_moment": lambda text: find_moment(text, AT, UTC),
     "without_times": without_times,
     "html": lambda text: parse_document(f"<html>{text}".encode(), "x.html"),

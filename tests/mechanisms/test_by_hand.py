@@ -110,7 +110,9 @@ async def test_what_waits_is_confirmed_one_by_one_or_all_at_once(memory: Memory)
 
 
 async def test_what_is_uncertain_or_planned_is_confirmed(memory: Memory) -> None:
-    await put(memory, claim("c1", "lives in", "Moab", stale=True), claim("c2", "moves to", "Rome", status=Status.PLANNED))
+    await put(
+        memory, claim("c1", "lives in", "Moab", stale=True), claim("c2", "moves to", "Rome", status=Status.PLANNED)
+    )
     done = await memory.confirm("c1", "c2")
     assert [(c.stale, c.status) for c in done] == [(False, Status.HOLDS)] * 2
     assert (await memory.profile()).as_dict() == {"lives in": "Moab", "moves to": "Rome"}
@@ -161,7 +163,9 @@ async def test_what_was_said_or_given_is_forgotten_not_revised(memory: Memory) -
     assert (await memory.revise("n", "coffee")).text == "coffee"
 
 
-@pytest.mark.parametrize("record", [claim("c", "pet", "a cat"), note("n", "The user has a cat."), note("m", "tea", "why")])
+@pytest.mark.parametrize(
+    "record", [claim("c", "pet", "a cat"), note("n", "The user has a cat."), note("m", "tea", "why")]
+)
 async def test_saving_what_is_there_changes_nothing(memory: Memory, record: Claim) -> None:
     await put(memory, record)
     before = await memory.records(retired=True)
@@ -206,4 +210,4 @@ async def test_claims_are_asked_for_by_their_subject(memory: Memory) -> None:
     for about in ("sister Ana", "user's sister Ana", "ana", "sister"):
         assert [c.value for c in await memory.claims(about)] == ["Rome"]
     assert [c.value for c in await memory.claims("user")] == ["Porto"]
-    assert T0 == memory.clock.now()
+    assert memory.clock.now() == T0

@@ -12,8 +12,8 @@ from nyima.domain.recipe import Recipe
 from nyima.domain.records import Note
 from nyima.domain.roles import Written
 from nyima.errors import NotFound
-from nyima.mechanisms.claims import ClaimWriter
 from nyima.mechanisms.conditional import NoteWriter, passive_note
+from nyima.mechanisms.reading import ClaimWriter
 from nyima.memory import Memory, Said
 
 

@@ -7,16 +7,26 @@ from pathlib import Path
 import pytest
 
 from nyima.app.registry import registry
-from nyima.domain.records import Note, ProfileFact, Relation
+from nyima.domain.records import Claim, Note
 from nyima.errors import InputError, NotFound
 from nyima.mechanisms.documents.parse import parse_document
 from nyima.mechanisms.documents.shelf import add_document, held_documents
-from nyima.memory import Memory, Said
+from nyima.memory import BlockingMemory, Memory, Said
+from nyima.sync import Opening
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
-from support import answer, companion
+from support import Agrees, answer, companion, reading
 
 OTHER = '{"text": "They talked about tea."}'
-NOTES = '{"remember": true, "facts": {"hobby": "tea"}, "context": "", "knowledge": "The user likes tea."}'
+NOTES = '{"turns": [{"n": 1, "remember": true, "claims": []}], "context": "", "knowledge": "The user likes tea."}'
+
+
+def reads(db: Path, embedder: HashEmbedder) -> Opening[Memory, BlockingMemory]:
+    said = reading(
+        Porto=[("user", "lives in", "Porto")], tea=[("user", "likes", "tea")],
+        Ana_lives=[("sister Ana", "lives in", "Porto")], Delphi=[("sister Ana", "works at", "Delphi")],
+    )  # fmt: skip
+    model = ScriptedModel({"read": [said]})
+    return Memory.open(db, recipe="graph", embedder=embedder, model=model, verifier=Agrees("nothing is over"))
 
 
 async def facts(memory: Memory) -> dict[str, object]:
@@ -31,9 +41,9 @@ async def test_the_log_says_in_words_what_was_done(memory: Memory, clock: FixedC
     await memory.remember("My cat is called Luna.")
     await memory.drain()
     newest, change, first = await memory.log()
-    assert (first.what, first.before, first.after, first.undoable) == ("location", "", "Leeds", False)
+    assert (first.what, first.before, first.after, first.undoable) == ("city", "", "Leeds", False)
     assert (change.before, change.after, change.undoable) == ("Leeds", "Manchester", True)
-    assert str(change) == "location: Leeds → Manchester"
+    assert str(change) == "city: Leeds → Manchester"
     assert "Luna" in newest.after
     assert newest.undoable
     assert len(await memory.log(1)) == 1
@@ -69,7 +79,7 @@ async def test_undo_by_id_takes_back_that_change_alone_and_redo_brings_it_back(m
 
 async def test_every_change_taken_back_restores_what_was(memory: Memory, clock: FixedClock) -> None:
     states = [await facts(memory)]
-    fact: ProfileFact | None = None
+    fact: Claim | None = None
     for value in ("Leeds", "York", "Porto", "Rome"):
         clock.forward(hours=1)
         fact = await memory.set("city", value) if fact is None else await _revised(memory, value)
@@ -80,10 +90,10 @@ async def test_every_change_taken_back_restores_what_was(memory: Memory, clock: 
         assert await facts(memory) == expected
 
 
-async def _revised(memory: Memory, value: str) -> ProfileFact:
+async def _revised(memory: Memory, value: str) -> Claim:
     (fact,) = (await memory.profile()).claims
     new = await memory.revise(fact.id, value)
-    assert isinstance(new, ProfileFact)
+    assert isinstance(new, Claim)
     return new
 
 
@@ -97,18 +107,18 @@ async def test_undo_names_another_kind_of_thing_before_it_takes_it(memory: Memor
 
 
 async def test_a_redone_message_has_its_notes_again(db: Path, embedder: HashEmbedder) -> None:
-    async with Memory.open(db, recipe="graph", embedder=embedder) as memory:
+    async with reads(db, embedder) as memory:
         (turn,) = (await memory.remember([Said("I live in Porto.")], session="s")).turns
         await memory.drain()
         await memory.undo(turn.id)
         assert await memory.records(kinds=("claim",)) == []
         await memory.redo()
-        assert [r.text for r in await memory.records(kinds=("claim",))] == ["The user lives in Porto."]
+        assert [r.text for r in await memory.records(kinds=("claim",))] == ["user lives in: Porto"]
         assert await memory.store.events(memory.scope, "undone") == []
 
 
 async def test_undo_leaves_the_nodes_that_others_name(db: Path, embedder: HashEmbedder) -> None:
-    async with Memory.open(db, recipe="graph", embedder=embedder) as memory:
+    async with reads(db, embedder) as memory:
         (first,) = (await memory.remember([Said("My sister Ana lives in Porto.")], session="s")).turns
         await memory.drain()
         await memory.remember([Said("My sister Ana works at Delphi.")], session="s")
@@ -116,14 +126,14 @@ async def test_undo_leaves_the_nodes_that_others_name(db: Path, embedder: HashEm
         await memory.undo(first.id)
         entities = {r.id for r in await memory.records(kinds=("entity",))}
         for relation in await memory.records(kinds=("claim",)):
-            assert isinstance(relation, Relation)
-            assert {relation.head, relation.tail} <= entities
+            assert isinstance(relation, Claim)
+            assert {relation.subject, relation.object} <= entities
         assert [c for c in await memory.log() if c.turn == first.id and c.undoable] == []
 
 
 async def test_two_turns_of_one_step_are_two_changes(db: Path, clock: FixedClock) -> None:
     facts = [{"name": "Karen"}, {"pet": "cat"}]
-    model = ScriptedModel({"chat": [answer("ok", remember=True, facts=f) for f in facts]})
+    model = ScriptedModel({"chat": [answer("ok", remember=True, claims=f) for f in facts]})
     async with companion(db, model, recipe="profile", clock=clock) as nyima:
         await nyima.reply("My name is Karen.")
         await nyima.reply("I have a cat.")
@@ -141,11 +151,11 @@ async def test_what_comes_back_never_stands_beside_what_took_its_place(memory: M
     await memory.set("city", "Porto")
     with pytest.raises(NotFound):
         await memory.redo()
-    assert await facts(memory) == {"location": "Porto"}
+    assert await facts(memory) == {"city": "Porto"}
 
 
 async def test_an_undo_before_anything_was_noted_can_be_redone(db: Path, embedder: HashEmbedder) -> None:
-    async with Memory.open(db, recipe="graph", embedder=embedder) as memory:
+    async with reads(db, embedder) as memory:
         (one,) = (await memory.remember([Said("I live in Porto.")], session="s")).turns
         await memory.drain()
         (two,) = (await memory.remember([Said("I like tea.")], session="s")).turns
@@ -154,7 +164,7 @@ async def test_an_undo_before_anything_was_noted_can_be_redone(db: Path, embedde
         await memory.redo()
         assert [e.body["turn"] for e in await memory.store.events(memory.scope, "undone")] == [one.id]
         await memory.redo()
-        assert [r.text for r in await memory.records(kinds=("claim",))] == ["The user lives in Porto."]
+        assert [r.text for r in await memory.records(kinds=("claim",))] == ["user lives in: Porto"]
 
 
 # --- forgetting ---
@@ -202,7 +212,7 @@ async def test_what_was_forgotten_alone_is_not_believed_again(db: Path, clock: F
 @pytest.mark.parametrize("recipe", [name for name in registry().recipes if registry().recipes[name].writers])
 async def test_an_erase_derives_again_under_the_memorys_own_recipe(db: Path, clock: FixedClock, recipe: str) -> None:
     """The audit found a note with a context, and a relation, in a memory whose recipe makes neither."""
-    lanes = ("gate", "note", "fold", "summary", "topics", "day", "overall", "portrait", "merge")
+    lanes = ("read", "note", "fold", "summary", "topics", "day", "overall", "portrait")
     model = ScriptedModel({lane: [OTHER if lane in {"fold", "summary"} else NOTES] for lane in lanes})
     async with Memory.open(db, recipe=recipe, model=model, embedder=HashEmbedder(), clock=clock) as memory:
         texts = ("I like green tea a lot.", "My dog Rex eats walnuts daily.")

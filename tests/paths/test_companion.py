@@ -17,10 +17,10 @@ from nyima.language.words import sentences
 from nyima.memory import Said
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from nyima.testing.doubles import Request
-from support import NOTE, answer, companion
+from support import NOTE, Agrees, answer, companion, reading
 
 KAREN = answer("Nice to meet you, Karen!", remember=True, claims={"name": "Karen", "location": "Moab"})
-CAT = answer("She sounds lovely.", remember=True, claims={"cats_name": "Nyima", "cat_breed": "orange tabby"})
+CAT = answer("She sounds lovely.", remember=True, claims={"cat_name": "Nyima", "cat_breed": "orange tabby"})
 FOLD = '{"text": "The user is Karen. The user lives in Moab. The cat is called Nyima, an orange tabby."}'
 
 
@@ -54,8 +54,8 @@ async def test_somebody_who_comes_back_is_known(db: Path, clock: FixedClock) -> 
         assert (await nyima.memory.profile()).as_dict() == {
             "name": "Karen",
             "location": "Moab",
-            "cat_name": "Nyima",
-            "cat_breed": "orange tabby",
+            "cat name": "Nyima",
+            "cat breed": "orange tabby",
         }
 
 
@@ -501,13 +501,12 @@ async def test_a_failing_model_loses_nothing_and_is_no_answer(db: Path) -> None:
         (turn,) = await nyima.memory.turns()
         assert turn.text == "I'm Karen, I live in Moab."
         jobs = await nyima.memory.store.jobs(nyima.memory.scope)
-        assert [(j.kind, j.state) for j in jobs] == [("graph", "queued"), ("gate", "queued")]
+        assert [(j.kind, j.state) for j in jobs] == [("claims", "queued")]
 
 
 @pytest.mark.parametrize("raw", ["{}", '{"reply": "Hel', "just words", '{"reply": "Hi"}', "\x00\x01"])
-async def test_a_silly_model_breaks_nothing_and_the_gate_runs_as_a_job(db: Path, raw: str) -> None:
-    gate = '{"remember": true, "facts": {"name": "Karen"}}'
-    model = script(raw, gate=[gate])
+async def test_a_silly_model_breaks_nothing_and_the_turn_is_read_by_a_job(db: Path, raw: str) -> None:
+    model = script(raw, read=[reading(Karen=[("user", "name", "Karen")])])
     async with companion(db, model) as nyima:
         answered = await nyima.reply("I'm Karen, I live in Moab.")
         assert "remember" not in answered.text
@@ -515,7 +514,7 @@ async def test_a_silly_model_breaks_nothing_and_the_gate_runs_as_a_job(db: Path,
         await nyima.end_session()
         done = await nyima.drain()
         assert done["parked"] == done["waiting"] == 0
-        assert len(model.asked("gate")) == 1
+        assert len(model.asked("read")) == 1
         assert (await nyima.memory.profile()).get("name") == ("Karen",)
         assert len(await nyima.memory.records(kinds=("note",))) == 1
 
@@ -537,30 +536,8 @@ async def test_a_private_chat_reads_and_never_writes(db: Path, clock: FixedClock
     assert after["memory.db"] == before["memory.db"]
 
 
-@pytest.mark.req("prof.merge")
-async def test_only_what_rules_cannot_tell_is_asked(db: Path, clock: FixedClock) -> None:
-    replies = [
-        answer("ok", remember=True, claims={"location": "Moab"}),
-        answer("ok", remember=True, claims={"location": "Arches"}),
-        answer("ok", remember=True, claims={"location": "Porto"}),
-    ]
-    model = script(*replies, merge=['{"action": "ignore"}'])
-    async with companion(db, model, clock=clock) as nyima:
-        for words in ("I live in Moab.", "I am a ranger at Arches.", "Actually I moved to Porto."):
-            await nyima.reply(words)
-            clock.forward(minutes=1)
-        await nyima.end_session()
-        await nyima.drain()
-        assert (await nyima.memory.profile()).as_dict() == {"location": "Porto"}
-        assert len(model.asked("merge")) == 1
-        assert "Arches" in model.asked("merge")[0].last
-        facts = await nyima.memory.records(kinds=("claim",), retired=True)
-        assert {f.value for f in facts} == {"Moab", "Porto"}  # type: ignore[union-attr]
-
-
 async def test_what_the_assistant_or_a_document_says_is_no_fact(db: Path) -> None:
-    gate = '{"remember": true, "facts": {"location": "Moab"}}'
-    model = script(answer("You live in Moab."), gate=[gate])
+    model = script(answer("You live in Moab."), read=[reading(Moab=[("user", "lives in", "Moab")])])
     async with companion(db, model) as nyima:
         said = [Said("You live in Moab.", Role.ASSISTANT), Said("I live in Moab.", Role.TOOL)]
         await nyima.memory.remember(said, session="x", owed=True)
@@ -572,10 +549,11 @@ async def test_what_the_assistant_or_a_document_says_is_no_fact(db: Path) -> Non
 async def test_an_episode_whose_fact_was_replaced_is_labelled(db: Path, clock: FixedClock) -> None:
     replies = [
         answer("ok", remember=True, claims={"location": "Moab"}),
-        answer("ok", remember=True, claims={"location": "Porto"}),
+        answer("ok", claims={"location": "Porto"}, outdated=[1]),
     ]
-    async with companion(db, script(*replies), clock=clock) as nyima:
+    async with companion(db, script(*replies), clock=clock, verifier=Agrees()) as nyima:
         await nyima.reply("I live in Moab.")
+        await nyima.drain()
         clock.forward(minutes=1)
         await nyima.reply("Actually I moved to Porto.")
         await nyima.end_session()
@@ -593,11 +571,12 @@ async def test_an_episode_whose_fact_was_replaced_is_labelled(db: Path, clock: F
 async def test_what_was_extracted_and_merged_can_be_seen(db: Path, clock: FixedClock) -> None:
     async with companion(db, script(KAREN), clock=clock) as nyima:
         answered = await nyima.reply("I'm Karen, I live in Moab.")
-        assert dict(answered.notes.claims) == {"name": "Karen", "location": "Moab"}
+        assert [(c.what, c.value) for c in answered.notes.claims] == [("name", "Karen"), ("location", "Moab")]
         await nyima.end_session()
         await nyima.drain()
         rows = await nyima.memory.store.changes(nyima.memory.scope)
-        assert [r.verb for r in rows if r.by == "profile"] == ["add", "add"]
+        claims = {c.id for c in await nyima.memory.claims()}
+        assert [r.verb for r in rows if r.by == "claims" and r.id in claims] == ["add", "add"]
 
 
 def test_the_same_object_blocks_with_sync(db: Path) -> None:

@@ -23,7 +23,7 @@ from nyima.memory import Memory, Said
 from nyima.services.counts import statistics
 from nyima.testing import FixedClock, HashEmbedder, ScriptedModel
 from nyima.testing.contract import T0, note
-from support import answer, companion
+from support import Agrees, answer, companion, reading
 
 
 async def test_a_memory_never_calls_a_model(memory: Memory) -> None:
@@ -33,7 +33,7 @@ async def test_a_memory_never_calls_a_model(memory: Memory) -> None:
     assert "9:40" in found.kept[0].text
     assert {e.source for e in found.kept} <= {"history", "notes"}
     await memory.end_session()
-    assert await memory.drain() == {"done": 1, "waiting": 0, "parked": 0}
+    assert await memory.drain() == {"done": 0, "waiting": 1, "parked": 0}, "it waits to be read"
     assert await memory.store.events(memory.scope, "call") == []
 
 
@@ -100,10 +100,10 @@ async def test_revising_keeps_the_old_value_in_history(memory: Memory, clock: Fi
     before = clock.forward(days=1)
     clock.forward(days=1)
     new = await memory.revise(fact.id, "Porto")
-    assert (await memory.profile()).as_dict() == {"location": "Porto"}
-    assert [r.text for r in await memory.records(as_of=before)] == ["location: Moab"]
+    assert (await memory.profile()).as_dict() == {"city": "Porto"}
+    assert [r.text for r in await memory.records(kinds=("claim",), as_of=before)] == ["user city: Moab"]
     explained = await memory.explain(new.id)
-    assert [r.text for r in explained.history] == ["location: Moab"]
+    assert [r.text for r in explained.history] == ["user city: Moab"]
     with pytest.raises(InputError, match="retired"):
         await memory.revise(fact.id, "York")
     with pytest.raises(NotFound):
@@ -124,7 +124,7 @@ async def test_undo_takes_back_change_after_change(memory: Memory, clock: FixedC
     await memory.revise(fact.id, "Porto")
     clock.forward(days=1)
     await memory.undo()
-    assert (await memory.profile()).as_dict() == {"location": "Moab"}
+    assert (await memory.profile()).as_dict() == {"city": "Moab"}
     await memory.undo()
     assert (await memory.profile()).as_dict() == {}
     with pytest.raises(NotFound, match="no change left"):
@@ -135,7 +135,7 @@ async def test_forget_erases_the_turn_and_what_came_of_it(db: Path, clock: Fixed
     facts = {"allergy": "walnuts"}
     model = ScriptedModel(
         {
-            "chat": [answer("No walnuts, understood.", remember=True, facts=facts), answer("Nice!", remember=True), answer("ok")],
+            "chat": [answer("No walnuts, understood.", remember=True, claims=facts), answer("Nice!", remember=True), answer("ok")],
             "note": ['{"context": "", "knowledge": "The user has a walnuts allergy.", "facts": {}}', '{"context": "", "knowledge": "The user likes jazz music.", "facts": {}}'],
             "fold": ['{"text": "The user has an allergy to walnuts. The user likes jazz music."}', '{"text": "The user likes jazz music."}'],
         }
@@ -215,16 +215,14 @@ async def test_forgetting_cleans_the_notes_that_a_model_made_of_other_turns(memo
     """A small model repeats what it saw in the dialogue among the facts of a later turn."""
     first = await memory.remember("I'm allergic to \"walnuts\" and l'ananas.")
     later = await memory.remember("I moved to Porto.")
-    for kind in ("notes", "facts"):
-        pairs = [["location", "Porto"], ["allergy", "I'm allergic to \"walnuts\" and l'ananas"]]
-        body = {"turn": later.turns[0].id, "facts": pairs}
-        await memory.store.log(memory.scope, Event(f"{kind}-late", kind, T0, (later.turns[0].id,), body))
+    allergy = ["user", "allergic to", "I'm allergic to \"walnuts\" and l'ananas", "holds"]
+    body = {"turn": later.turns[0].id, "claims": [["user", "lives in", "Porto", "holds"], allergy]}
+    await memory.store.log(memory.scope, Event("notes-late", "notes", T0, (later.turns[0].id,), body))
     receipt = await memory.forget(*first.records)
     assert receipt.bytes_found == 0
     assert b"walnuts" not in b"".join(p.read_bytes() for p in db.parent.glob("memory.db*"))
-    for kind in ("notes", "facts"):
-        kept = [e for e in await memory.store.events(memory.scope, kind) if e.body["turn"] == later.turns[0].id]
-        assert [e.body["facts"] for e in kept if len(e.body["facts"])] == [[["location", "Porto"]]]
+    kept = [e for e in await memory.store.events(memory.scope, "notes") if e.body["turn"] == later.turns[0].id]
+    assert [e.body["claims"] for e in kept] == [[["user", "lives in", "Porto", "holds"]]]
 
 
 async def test_a_text_that_stays_elsewhere_is_not_counted_as_left(memory: Memory) -> None:
@@ -374,7 +372,8 @@ async def test_what_another_user_says_too_is_not_counted_as_left(db: Path, embed
 
 
 async def test_forgetting_takes_the_replies_of_other_sessions_that_tell_it(db: Path, embedder: HashEmbedder) -> None:
-    async with Memory.open(db, recipe="graph", embedder=embedder) as memory:
+    model = ScriptedModel({"read": [reading(Luna=[("cat", "name", "Luna")], Porto=[("user", "lives in", "Porto")])]})
+    async with Memory.open(db, recipe="graph", embedder=embedder, model=model, verifier=Agrees()) as memory:
         told = await memory.remember(
             [Said("My cat is called Luna."), Said("What a name!", Role.ASSISTANT)], session="a"
         )
@@ -430,12 +429,14 @@ async def test_a_fact_set_by_hand_leaves_the_replies_that_tell_it(memory: Memory
 
 
 async def test_undo_of_a_message_also_stops_what_is_still_to_be_noted(db: Path, embedder: HashEmbedder) -> None:
-    async with Memory.open(db, recipe="graph", embedder=embedder) as memory:
+    homes = reading(Porto=[("user", "lives in", "Porto")], Moab=[("user", "lives in", "Moab")])
+    model = ScriptedModel({"read": [homes]})
+    async with Memory.open(db, recipe="graph", embedder=embedder, model=model, verifier=Agrees("x")) as memory:
         await memory.remember([Said("I live in Porto.")], session="s")
         (turn,) = (await memory.remember([Said("I live in Moab.")], session="s")).turns
         await memory.undo(turn.id)
         await memory.drain()
-        assert [r.text for r in await memory.records(kinds=("claim", "note"))] == ["The user lives in Porto."]
+        assert [r.text for r in await memory.records(kinds=("claim", "note"))] == ["user lives in: Porto"]
         assert [t.text for t in await memory.turns()] == ["I live in Porto.", "I live in Moab."], "what was said stays"
         with pytest.raises(NotFound, match="t-none"):
             await memory.undo("t-none")
@@ -444,7 +445,11 @@ async def test_undo_of_a_message_also_stops_what_is_still_to_be_noted(db: Path, 
 async def test_undo_of_a_message_leaves_other_messages_and_the_users_hand_alone(
     db: Path, embedder: HashEmbedder, clock: FixedClock
 ) -> None:
-    async with Memory.open(db, recipe="graph", embedder=embedder, clock=clock) as memory:
+    read = reading(Moab=[("user", "lives in", "Moab")], tea=[("user", "likes", "tea")])
+    model = ScriptedModel({"read": [read]})
+    async with Memory.open(
+        db, recipe="graph", embedder=embedder, clock=clock, model=model, verifier=Agrees("x")
+    ) as memory:
         turns = []
         for text in ("I live in Moab.", "I like tea.", "I like tea."):
             turns += (await memory.remember([Said(text)], session="s")).turns

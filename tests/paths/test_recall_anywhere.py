@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nyima.domain.changes import Add, Delta
-from nyima.domain.records import Claim, Interval, ProfileFact, Provenance
+from nyima.domain.records import Claim, Interval, Provenance
 from nyima.domain.storage import Batched
 from nyima.errors import StoreReadOnly
 from nyima.memory import Memory
@@ -85,10 +85,10 @@ async def test_of_forty_facts_each_is_in_the_prompt_or_can_be_recalled(db: Path,
     async with companion(db, model, clock=clock) as nyima:
         memory = nyima.memory
         facts = [
-            ProfileFact(
+            Claim(
                 id=f"f-{thing}", provenance=Provenance(writer="user"),
                 valid=Interval(clock.now() + timedelta(seconds=i)), recorded=Interval(clock.now()),
-                claim=Claim("user", f"thing_{thing}"), key=f"thing_{thing}", value=f"the {thing} of my collection",
+                subject="user", attribute=f"thing {thing}", value=f"the {thing} of my collection",
             )
             for i, thing in enumerate(things)
         ]  # fmt: skip

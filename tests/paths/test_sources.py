@@ -22,6 +22,7 @@ from nyima.domain.ports import RecordFilter
 from nyima.domain.storage import Batched
 from nyima.errors import ConfigError, ModelUnreachable, PackError
 from nyima.language.small_talk import is_small_talk
+from nyima.mechanisms.by_hand import Statement
 from nyima.mechanisms.documents.shelf import add_document, described_sources
 from nyima.memory import Said
 from nyima.read.judge import RelevanceJudge
@@ -336,7 +337,9 @@ async def test_sources_are_declared_with_name_description_and_dependencies(memor
     assert rows["profile"]["size"] == 1
     assert rows["persona"]["size"] > 0
     found = await memory.recall("favourite")
-    assert any(e.text == "price list for favourite: walnuts" for e in found.kept), "it gets what the profile brought"
+    assert any(e.text == "price list for user favourite: walnuts" for e in found.kept), (
+        "it gets what the profile brought"
+    )
 
 
 async def test_independent_sources_are_asked_at_the_same_time(memory: Memory) -> None:
@@ -489,18 +492,18 @@ class Trained:
 
 
 async def test_the_trained_model_plans_judges_and_replies(db: Path, clock: FixedClock) -> None:
-    scripted = ScriptedModel({"gate": ['{"remember": false, "facts": {}}']})
+    scripted = ScriptedModel({"read": ["{}"]})
     async with companion(db, scripted, recipe="unified", clock=clock) as nyima:
         await with_allergy(nyima)
         nyima.memory.parts.shared["reader"] = Trained()
         nyima.recipe = replace(nyima.recipe, critic="")
         said = await nyima.reply("Is there an allergy that matters?")
-        assert said.text == "1: allergy: walnuts"
+        assert said.text == "1: user allergy: walnuts"
         assert said.recall.planner == "trained"
         assert [(e.source, e.relevance) for e in said.recall.kept] == [("profile", 0.9)]
         assert not scripted.asked("chat")
         await nyima.drain()
-        assert scripted.asked("gate"), "what the reply did not note becomes a job"
+        assert scripted.asked("read"), "what the reply did not note becomes a job"
 
 
 async def test_a_recipe_whose_parts_are_not_trained_says_what_to_do(db: Path, clock: FixedClock) -> None:
@@ -581,11 +584,11 @@ async def test_a_slow_async_source_is_ended(memory: Memory) -> None:
 
 async def test_a_replacement_is_judged_and_labelled(memory: Memory, clock: FixedClock) -> None:
     """What takes the place of a piece carries its label, too."""
-    await memory.remember([Said("I live in Moab", id="1")], session="a")
-    await memory.drain()
+    (told,) = (await memory.remember([Said("I live in Moab", id="1")], session="a")).turns
+    old_home = await memory.state(Statement("user", "lives in", "Moab", turn=told.id))
     clock.forward(days=30)
     await memory.remember([Said("I live in Porto now", id="2")], session="b")
-    await memory.drain()
+    await memory.state(Statement("user", "lives in", "Porto"), replaces=[old_home.id])
     found = await memory.recall("where do I live")
     old = next(e for e in found.found if e.text == "User: I live in Moab")
     bare = replace(old, superseded=None, ended=())

@@ -75,7 +75,7 @@ async def test_replies_and_changes_by_hand_are_spans_too(memory: Memory, recorde
     assert [name for name, _ in recorder.spans] == ["create_memory", "search_memory"]
     fact = await memory.set("city", "Porto")
     await memory.retire(fact.id)
-    await memory.state(Statement("user", "lives in", "Porto", "The user lives in Porto."))
+    await memory.state(Statement("user", "lives in", "Porto"))
     assert [name for name, _ in recorder.spans][2:] == ["update_memory"] * 3
     assert "Porto" not in str(recorder.spans)
 

@@ -167,10 +167,14 @@ def test_claims_of_any_shape_are_few_short_and_whole(data: object) -> None:
     assert all(c.who and c.what and c.value and c.status == "holds" for c in found)
 
 
+@pytest.mark.req("prof.unknown")
 @pytest.mark.parametrize(
     ("given", "found"),
     [
-        ({"who": "sister", "what": "lives_in", "value": "Rome", "status": "planned"}, ("sister", "lives in", "Rome", "planned")),
+        (
+            {"who": "sister", "what": "lives_in", "value": "Rome", "status": "planned"},
+            ("sister", "lives in", "Rome", "planned"),
+        ),
         ({"what": "job", "value": "nurse", "status": "PENDING"}, ("user", "job", "nurse", "holds")),
         (["user", "age", 41], ("user", "age", "41", "holds")),
         ({"who": "user", "what": "job"}, None),
@@ -184,7 +188,8 @@ def test_a_claim_may_be_written_badly(given: object, found: tuple[str, str, str,
 
 
 @pytest.mark.parametrize(
-    ("given", "numbers"), [([2, "1", 2], (2, 1)), ("(1) and 3", (1, 3)), ([True, None, {}], ()), ("none", ()), (None, ())]
+    ("given", "numbers"),
+    [([2, "1", 2], (2, 1)), ("(1) and 3", (1, 3)), ([True, None, {}], ()), ("none", ()), (None, ())],
 )
 def test_numbers_are_read_from_lists_and_texts(given: object, numbers: tuple[int, ...]) -> None:
     assert parse_numbers(given) == numbers

@@ -15,8 +15,8 @@ from nyima.domain.evidence import Evidence, Notes
 from nyima.domain.records import Profile, Status
 from nyima.errors import ConfigError, ModelGarbled
 from nyima.language.words import tokens
-from nyima.mechanisms.claims import READ, ReadIn
 from nyima.mechanisms.conditional import NOTE, NoteIn, NoteOut
+from nyima.mechanisms.reading import READ, ReadIn
 from nyima.mechanisms.summaries import FOLD, SUMMARY, FoldIn, SummaryIn
 from nyima.prompts import prompt as prompts
 from nyima.prompts.prompt import Prompt
@@ -69,7 +69,8 @@ def builder(style: str) -> PromptBuilder:
 @pytest.mark.parametrize("style", ["json", "lines", "plain"])
 def test_the_reply_prompt(style: str) -> None:
     known = Known(
-        Profile((claim("1", "name", "Karen"), claim("2", "pet", "cat"), claim("3", "pet", "dog"))), (("m1", "The user is Karen."),)
+        Profile((claim("1", "name", "Karen"), claim("2", "pet", "cat"), claim("3", "pet", "dog"))),
+        (("m1", "The user is Karen."),),
     )
     snapshot(f"reply-{style}", builder(style).system(known))
 
@@ -82,7 +83,9 @@ def test_current_claims_stand_before_the_message_with_their_numbers() -> None:
         "[/known]", "", "I moved!",
     ]  # fmt: skip
     shown_twice = Evidence(known[0].text, "graph", 0.9, known[0], T0)
-    assert "[memory]" not in builder("json").last("I moved!", [shown_twice], known), "one statement takes one place"
+    both = builder("json").last("I moved!", [shown_twice], known)
+    assert "[1] graph 0.9, 2 Mar 2026: (1) user lives in: Porto (now)" in both.splitlines()
+    assert both.count("Porto") == 1, "one statement takes one place, with its number"
 
 
 def test_the_local_prompt_is_small() -> None:

@@ -25,7 +25,8 @@ from nyima.server.mcp import mcp_server, one_memory
 from .conftest import Desk, desk  # noqa: F401 - a fixture
 
 TOOLS = {
-    "add_memory", "search_memories", "get_memory", "list_memories", "update_memory", "delete_memory", "get_profile", "search", "fetch",
+    "add_memory", "search_memories", "get_memory", "list_memories", "update_memory", "delete_memory", "get_profile", "confirm_claim",
+    "search", "fetch",
 }  # fmt: skip
 
 

@@ -86,7 +86,7 @@ def test_a_model_that_never_writes_notes_is_not_asked_for_ever(desk: Desk) -> No
     desk.ask("I live in Porto.", model="other")
     assert asks(desk.stub.bodies[-1]), "another model is asked"
     owed = desk.look(lambda m: m.store.jobs(m.scope, ("queued",)))
-    assert len([j for j in owed if j.kind == "gate"]) == 7, "a job makes the notes of each"
+    assert len([j for j in owed if j.kind == "claims"]) == 7, "a job makes the notes of each"
 
 
 def test_one_that_writes_them_now_and_then_is_asked() -> None:

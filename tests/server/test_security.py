@@ -213,7 +213,7 @@ def test_no_field_header_or_id_reaches_another_users_memory(tmp_path: Path) -> N
 
 def _fields(path: str) -> set[str]:
     return {
-        "/api/turns": {"turns"}, "/api/recall": {"query"}, "/api/forget": {"ids"}, "/api/records/{id}": {"text"}, "/api/profile/{key}": {"value"},
+        "/api/turns": {"turns"}, "/api/recall": {"query"}, "/api/forget": {"ids"}, "/api/records/{id}": {"text"}, "/api/profile/{attribute}": {"value"},
     }.get(path, set())  # fmt: skip
 
 
@@ -357,7 +357,7 @@ def test_who_changed_what_can_be_looked_up_without_what_was_said(desk: Desk, aud
     lines = _audit(audited)
     told = [(r["what"], r["method"], r["route"], r["status"], r.get("user"), r.get("id")) for r in lines]
     assert told == [
-        ("change", "PUT", "/api/profile/{key}", 200, "me", None),
+        ("change", "PUT", "/api/profile/{attribute}", 200, "me", None),
         ("change", "DELETE", "/api/records/{id}", 200, "me", made),
         ("export", "GET", "/api/export", 200, "me", None),
         ("other user", "GET", "/api/profile", 200, "karen", None),

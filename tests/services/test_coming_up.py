@@ -21,7 +21,7 @@ from nyima.memory import Memory
 from nyima.services import Place, calendar, destination, upcoming
 from nyima.services.reminders import Reminder
 from nyima.testing import FixedClock
-from nyima.testing.contract import relation
+from nyima.testing.contract import claim
 
 At = Callable[..., Any]
 
@@ -117,7 +117,7 @@ odd = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=
 @given(odd.filter(str.strip), odd, st.sampled_from(["", "year", "week"]), st.booleans())
 def test_a_calendar_says_again_what_it_was_given(title: str, note: str, every: str, whole: bool) -> None:
     start = datetime(2026, 5, 12, 1, 40, tzinfo=UTC)
-    made = Reminder(title, start, start + timedelta(hours=30), whole, relation("r", tail=note), every)
+    made = Reminder(title, start, start + timedelta(hours=30), whole, claim("r", object=note), every)
     (event,) = icalendar.Calendar.from_ical(calendar([made], start)).walk("VEVENT")
     assert str(event["summary"]) == title
     assert str(event["description"]) == made.evidence.text
@@ -149,7 +149,7 @@ Asked = Callable[[Memory], Coroutine[Any, Any, Any]]
     ],
 )
 def test_a_link_holds_the_address_and_nothing_more(address: str, geo: str) -> None:
-    place = Place("x", address, relation("r"))
+    place = Place("x", address, claim("r"))
     assert place.geo == geo
     assert urllib.parse.parse_qs(urllib.parse.urlsplit(place.link).query) == {"query": [address]}
     assert "#" not in place.link

@@ -221,12 +221,6 @@ async def test_filling_leaves_no_trace(told: Memory) -> None:
     assert await told.store.events(told.scope, "recall") == []
 
 
-async def test_a_relation_says_more_than_the_fact_of_one_name(told: Memory) -> None:
-    await told.set("pet_name", "Rex")
-    await told.state(Statement("user's pet", "name", "Momo"))
-    assert [(k.head, k.tail) for k in await known(told) if k.label == "name"] == [("user's pet", "Momo")]
-
-
 async def test_people_are_found_by_what_they_are_to_the_user(told: Memory) -> None:
     await told.state(Statement("user", "sister", "Inês"))
     await told.state(Statement("user's sister's dog", "age", "4"))

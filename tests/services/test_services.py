@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nyima.app.environment import build, load_settings
+from nyima.domain.records import Status
 from nyima.errors import InputError, NyimaError
 from nyima.mechanisms.by_hand import Statement
-from nyima.memory import Memory, Said
+from nyima.memory import Memory
 from nyima.services import calendar, destination, fill, read_form, upcoming
 from nyima.testing import FixedClock, HashEmbedder
 
@@ -35,10 +36,9 @@ async def told(db: Path, clock: FixedClock) -> AsyncIterator[Memory]:
     await memory.close()
 
 
-async def tell(memory: Memory, *texts: str) -> None:
-    for text in texts:
-        await memory.remember([Said(text)], session="s")
-        await memory.drain()
+async def tell(memory: Memory, *said: tuple[str, str, str]) -> None:
+    for subject, attribute, value in said:
+        await memory.state(Statement(subject, attribute, value))
         memory.clock.forward(minutes=5)  # type: ignore[attr-defined]
 
 
@@ -50,13 +50,13 @@ def form(**fields: dict[str, object]) -> str:
 async def test_each_field_has_its_value_evidence_and_confidence(told: Memory) -> None:
     await tell(
         told,
-        "My name is Marta Oliveira.",
-        "My email is marta@example.pt.",
-        "I was born on 3 April 1990.",
-        "My friend Rui's phone number is +351 913 555 210.",
-        "My daughter is called Beatriz.",
-        "I'm married.",
-        "My height is 1.72 m.",
+        ("user", "name", "Marta Oliveira"),
+        ("user", "email address", "marta@example.pt"),
+        ("user", "born on", "3 April 1990"),
+        ("friend Rui", "phone number", "+351 913 555 210"),
+        ("daughter", "name", "Beatriz"),
+        ("user", "marital status", "married"),
+        ("user", "height", "1.72 m"),
     )
     filled = await fill(
         told,
@@ -87,7 +87,7 @@ async def test_each_field_has_its_value_evidence_and_confidence(told: Memory) ->
 
 @pytest.mark.req("emg.forms")
 async def test_what_a_field_asks_is_kept(told: Memory) -> None:
-    await tell(told, "My postcode is 4100-118.", "My age is 36.", "I was born on 3 April.")
+    await tell(told, ("user", "postcode", "4100-118"), ("user", "age", "36"), ("user", "born on", "3 April"))
     asked = form(
         postcode={"type": "string", "pattern": "^[0-9]{4}-[0-9]{3}$"},
         other_postcode={"type": "string", "title": "Postcode", "pattern": "^[A-Z]{2}$"},
@@ -100,7 +100,7 @@ async def test_what_a_field_asks_is_kept(told: Memory) -> None:
 
 @pytest.mark.req("emg.forms")
 async def test_an_html_form_is_read_and_its_scripts_are_not(told: Memory) -> None:
-    await tell(told, "My email is marta@example.pt.", "My diet is vegan.")
+    await tell(told, ("user", "email", "marta@example.pt"), ("user", "diet", "vegan"))
     page = """<html><head><title>Sign up</title><script>document.write('<input name=evil>')</script></head><body>
     <form><label for=e>E-mail</label><input id=e name=mail type=email required>
     <label>Diet <select name=diet><option value=''>-</option><option value=vegan>Vegan</option><option value=other>Other</option></select></label>
@@ -139,10 +139,10 @@ def test_what_is_no_form_is_explained(text: str, words: str) -> None:
 async def test_what_is_not_the_users_or_not_said_fills_nothing(told: Memory) -> None:
     await tell(
         told,
-        "My sister's phone number is 912 000 111.",
-        "My email is a@b.pt.",
-        "My rent is 1,200.50 euros.",
-        "My flight leaves on 12 May 2026.",
+        ("sister", "phone number", "912 000 111"),
+        ("user", "email", "a@b.pt"),
+        ("user", "rent", "1,200.50 euros"),
+        ("user", "flight departs", "12 May 2026"),
     )
     asked = form(
         phone={"title": "Phone number"},
@@ -168,10 +168,10 @@ def test_required_may_be_written_at_the_field() -> None:
 async def test_two_events_at_one_time_are_two(told: Memory) -> None:
     await tell(
         told,
-        "My dentist appointment is on 20 May 2026 at 10:00.",
-        "My haircut appointment is on 20 May 2026 at 10:00.",
-        "Ida's birthday is on 21 May.",
-        "Rui's birthday is on 21 May.",
+        ("user", "dentist appointment", "2026-05-20 10:00"),
+        ("user", "haircut appointment", "2026-05-20 10:00"),
+        ("Ida", "birthday", "21 May"),
+        ("Rui", "birthday", "21 May"),
     )
     assert len(await upcoming(told)) == 4
 
@@ -207,17 +207,17 @@ def test_any_text_is_a_form_or_a_clear_error(text: str) -> None:
 async def test_what_comes_up_and_not_what_is_past_or_called_off(told: Memory) -> None:
     await tell(
         told,
-        "I have a dentist appointment on 12 May at 3:30 pm.",
-        "I have a haircut on 5 May at 1 pm.",
-        "Next Friday evening I'm having dinner with Joana.",
-        "My mother's birthday is 14 May.",
-        "Our wedding anniversary is 2 January.",
-        "I have an appointment with the dermatologist on 14 May at 11 am.",
-        "The dermatologist appointment on 14 May is cancelled.",
-        "If I had a meeting on Tuesday, I would skip yoga.",
-        "My dentist appointment has moved to 13 May at 9 am.",
-        "Choir practice is on Tuesdays.",
+        ("user", "haircut", "2026-05-05 13:00"),
+        ("user", "dinner with Joana", "2026-05-15 18:00"),
+        ("mother", "birthday", "14 May"),
+        ("user", "wedding anniversary", "2 January"),
+        ("user", "dentist appointment", "2026-05-13 09:00"),
+        ("Choir practice", "takes place", "on Tuesdays"),
+        ("brother Tom", "dentist appointment", "2026-05-13 11:00"),
     )
+    off = await told.state(Statement("user", "dermatologist appointment", "2026-05-14 11:00"))
+    await told.retire(off.id)
+    await told.state(Statement("user", "meeting", "2026-05-14 15:00", status=Status.DENIED))
     found = [
         (r.title, r.start.astimezone(LISBON).replace(tzinfo=None), r.whole_day, r.every)
         for r in await upcoming(told, 14)
@@ -236,7 +236,7 @@ async def test_what_comes_up_and_not_what_is_past_or_called_off(told: Memory) ->
 
 @pytest.mark.req("emg.reminders")
 async def test_the_calendar_file_is_right_about_zones_and_years(told: Memory) -> None:
-    await tell(told, "I have a dentist appointment on 12 May at 3:30 pm.", "My mother's birthday is 14 May.")
+    await tell(told, ("user", "dentist appointment", "2026-05-12 15:30"), ("mother", "birthday", "14 May"))
     read = icalendar.Calendar.from_ical(calendar(await upcoming(told), NOW))
     one, other = read.walk("VEVENT")
     assert one.decoded("dtstart") == datetime(2026, 5, 12, 14, 30, tzinfo=UTC), "summer time in Lisbon"
@@ -253,13 +253,12 @@ async def test_the_calendar_file_is_right_about_zones_and_years(told: Memory) ->
 async def test_the_address_that_is_meant(told: Memory) -> None:
     await tell(
         told,
-        "My dentist is at Rua do Sol 45, Lisbon.",
-        "I live at Rua da Prata 80, Lisbon.",
-        "I moved, and now I live at Avenida da Boavista 310, Porto.",
-        "My sister is called Inês.",
-        "Inês lives at Rua de São Bento 233, Lisbon.",
-        "The pharmacy near my flat is at Rua Garrett 15, Lisbon.",
-        "The pharmacy near my office is at Rua Castilho 39, Lisbon.",
+        ("dentist", "address", "Rua do Sol 45, Lisbon"),
+        ("user", "lives at", "Avenida da Boavista 310, Porto"),
+        ("user", "sister", "Inês"),
+        ("Inês", "lives at", "Rua de São Bento 233, Lisbon"),
+        ("pharmacy near the flat", "address", "Rua Garrett 15, Lisbon"),
+        ("pharmacy near the office", "address", "Rua Castilho 39, Lisbon"),
     )
     for asked, address in (
         ("my dentist", "Rua do Sol 45, Lisbon"),
@@ -298,12 +297,12 @@ async def test_what_is_uncertain_fills_nothing(told: Memory) -> None:
 
 @pytest.mark.req("emg.metrics")
 async def test_the_committed_cases_by_exact_match() -> None:
-    from nyima_lab.measure.exact_match import SKILLS, read_skill_cases, run_skill
+    from nyima_lab.measure.exact_match import read_skill_cases, run_skill
 
-    least = {"forms": (50, 0.7), "reminders": (40, 0.95), "travel": (20, 0.9)}
-    for skill in SKILLS:
+    least = {"reminders": (40, 0.8), "travel": (20, 0.8)}
+    for skill in least:
         cases = read_skill_cases(JUDGED / f"{skill}.jsonl")
-        report = await run_skill(skill, cases, HashEmbedder(size=256), by_hand=skill != "forms")
+        report = await run_skill(skill, cases, HashEmbedder(size=256), by_hand=True)
         assert report["items"] >= least[skill][0]
         assert report["exact"] >= least[skill][1], report["wrong"]
     with pytest.raises(NyimaError):

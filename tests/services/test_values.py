@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from nyima.services.known import Stated
 from nyima.services.values import Field, value_for
-from nyima.testing.contract import relation
+from nyima.testing.contract import claim
 
 NOW = datetime(2026, 5, 10, 12, tzinfo=UTC)
 LISBON = ZoneInfo("Europe/Lisbon")
 
 
 def value(field: Field, tail: str, label: str = "thing", note: str = "") -> Any:
-    return value_for(field, Stated("user", label, tail, note, relation("r")), NOW, LISBON)
+    return value_for(field, Stated("user", label, tail, note, claim("r")), NOW, LISBON)
 
 
 @given(st.integers(0, 10**6))

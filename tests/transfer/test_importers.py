@@ -173,7 +173,7 @@ def test_the_memory_of_the_mcp_reference_server(tmp_path: Path) -> None:
     rows = [
         {"type": "entity", "name": "Nyima", "entityType": "cat", "observations": ["is an orange tabby", "is eleven"]},
         {"type": "entity", "name": "Karen", "entityType": "", "observations": []},
-        {"type": "claim", "from": "Karen", "to": "Nyima", "relationType": "is_the_owner_of"},
+        {"type": "relation", "from": "Karen", "to": "Nyima", "relationType": "is_the_owner_of"},
     ]
     path.write_text("\n".join(json.dumps(r) for r in rows), "utf-8")
     (one,) = read_conversations(path)
@@ -183,7 +183,7 @@ def test_the_memory_of_the_mcp_reference_server(tmp_path: Path) -> None:
         "Karen is the owner of Nyima",
     ]
     assert [t.id for t in one.turns] == [t.id for t in next(iter(read_conversations(path, "mcp-memory"))).turns]
-    path.write_text('{"type": "claim"}', "utf-8")
+    path.write_text('{"type": "relation"}', "utf-8")
     with pytest.raises(InputError, match="line 1"):
         list(read_conversations(path))
 

@@ -54,8 +54,8 @@ async def test_what_was_exported_comes_back_line_by_line(told: Memory, tmp_path:
         assert done == {"sessions": 2, "turns": 3, "skipped": 0, "new": 3, "ids": []}
         assert (await other.profile()).as_dict() == (await told.profile()).as_dict()
         assert [s.title for s in await other.sessions()] == ["", "Home\u2028town"]
-        assert {"location: Porto", "location: Braga"} <= {r.text for r in await other.records(retired=True)}
-        assert [r.text for r in await pinned(other)] == ["location: Braga"]
+        assert {"user city: Porto", "user city: Braga"} <= {r.text for r in await other.records(retired=True)}
+        assert [r.text for r in await pinned(other)] == ["user city: Braga"]
         kept = (await other.recall("What is my cat called?")).kept
         assert any("Luna" in e.text for e in kept)
 

@@ -26,9 +26,12 @@ from nyima.read.recall import Recaller
 from nyima.read.refine import Refiner
 from nyima.read.sources import CallableRetriever, DependentRetriever, SourceChoice
 from nyima.write.desk import Desk
-from nyima.write.second_look import Looks, PromptedVerifier
+from nyima.write.second_look import PromptedVerifier
 
 __all__ = ["Services"]
+
+_HOSTED_WINDOW = 8_000
+"""From this context window on, in tokens, a chat model is asked for a second look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +107,14 @@ class Services:
         )
 
     @property
-    def verifier(self) -> Verifier:
+    def verifier(self) -> Verifier | None:
         """Who looks again at what was read, before it is believed: the one that is given, else the chat
-        model that writes; without a model nothing is sure."""
+        model that writes, unless it is a small local one: that calls most of what it is shown over."""
         if self.given_verifier is not None:
             return self.given_verifier
-        caller = self.caller(self.writer_chat)
-        return Looks((PromptedVerifier(caller),) if caller is not None else ())
+        caller, chat = self.caller(self.writer_chat), self.writer_chat
+        hosted = chat is not None and chat.window >= _HOSTED_WINDOW
+        return PromptedVerifier(caller) if caller is not None and hosted else None
 
     # --- reading ---
 

@@ -10,7 +10,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from nyima.domain.changes import Add, Change, ChangeRow, Erase, Retire, Revise
@@ -28,6 +28,7 @@ UNDONE = "undone"
 _BY_HAND = "user"
 _BACK = ("undo", "redo")
 _FINAL = ("history", "forget", "import", "")
+_ANY = Interval(datetime.min.replace(tzinfo=UTC))
 _UNLOGGED = ("history",)
 """The writers whose changes are no line of the log: they work on every turn."""
 _WORDS = {
@@ -119,39 +120,57 @@ async def _records_of(store: Store, scope: Scope, rows: Iterable[ChangeRow]) -> 
 
 
 async def _standing(store: Store, scope: Scope, records: Mapping[str, MemoryRecord]) -> _Standing:
-    """Return how some records stand now."""
+    """Return how some records stand now, with what the user's own hand has put in their slots."""
+    slots = {r.slot for r in records.values() if r.slot is not None}
+    held = await store.records(scope, RecordFilter(slots=tuple(slots))) if slots else []
+    by_hand = [r for r in held if r.provenance.writer == _BY_HAND]
     rows = await store.changes(scope, ids=tuple(records)) if records else []
     closed_by = {row.id: row.by for row in rows if row.verb in {"revise", "retire"}}
     now = {_base(id): r for id, r in records.items() if r.recorded.until is None}
     last = {_base(r.id): r for r in sorted(records.values(), key=lambda r: (r.recorded.since, "~" in r.id))}
-    return _Standing(records, now, last, closed_by)
+    return _Standing(records, now, last, closed_by, by_hand)
 
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
     """Some records in all versions; by the id that they first had those that are open and the last
-    version of each; and who closed which."""
+    version of each; who closed which; and what the user's own hand has put in their slots since."""
 
     records: Mapping[str, MemoryRecord]
     open: Mapping[str, MemoryRecord]
     last: Mapping[str, MemoryRecord]
     closed_by: Mapping[str, str]
+    by_hand: Sequence[MemoryRecord]
+
+    def without(self, rows: Iterable[ChangeRow]) -> _Standing:
+        """Return how things stand once the values that these rows brought are gone."""
+        made = {_base(row.successor or row.id) for row in rows if row.verb in {"add", "revise"}}
+        return replace(self, by_hand=[r for r in self.by_hand if _base(r.id) not in made])
 
     def reverses(self, row: ChangeRow) -> bool:
-        """Whether a row can be taken back: what it made is still open, or what it ended is not.
-        Entities stay: other memories may name them."""
+        """Whether a row can be taken back: what it made is still open, or what it ended is not,
+        and the user has put nothing newer in its place. Entities stay: other memories may name them."""
         old = self.records.get(row.id)
         if old is None or isinstance(old, Entity):
             return False
         if row.verb == "add":
             return _base(row.id) in self.open
         if row.verb == "revise":
-            return _base(row.successor or "") in self.open
+            there, made = self.open.get(_base(row.successor or "")), self.records.get(row.successor or "")
+            if there is None or made is None or _base(made.id) != _base(old.id):
+                return there is not None
+            return _state(there) == _state(made)  # a new version of the same record: it may be taken back already
         base = _base(row.id)
         last = self.last[base].id
         # A later version that an undo has closed shows that this row was taken back already.
         still = last == row.id or self.closed_by.get(last) == "redo"
-        return row.verb == "retire" and base not in self.open and still
+        newer = any(r.slot == old.slot and r.recorded.since >= row.at for r in self.by_hand)
+        return row.verb == "retire" and base not in self.open and still and not newer
+
+
+def _state(record: MemoryRecord) -> MemoryRecord:
+    """A record without what tells its versions apart."""
+    return replace(record, id="", recorded=_ANY, valid=_ANY, supersedes=None)
 
 
 def _with_turns(rows: Iterable[ChangeRow], records: Mapping[str, MemoryRecord]) -> Iterable[tuple[ChangeRow, str]]:
@@ -182,6 +201,7 @@ def _noted_of(row: ChangeRow, records: Mapping[str, MemoryRecord]) -> str:
 
 def _line(rows: Sequence[ChangeRow], turn: str, standing: _Standing) -> LoggedChange:
     records = standing.records
+    standing = standing.without(rows)
     undoable = rows[0].by not in _FINAL and any(map(standing.reverses, rows))
     shown = [row for row in rows if not isinstance(records.get(row.successor or row.id), Entity | Episode)] or [*rows]
     before = [records[r.id] for r in shown if r.verb in {"revise", "retire"} and r.id in records]
@@ -226,7 +246,7 @@ async def taken_back(store: Store, scope: Scope, change: LoggedChange, now: date
     as it was.
     """
     records = await _records_of(store, scope, change.rows)
-    standing = await _standing(store, scope, records)
+    standing = (await _standing(store, scope, records)).without(change.rows)
     open_now = dict(standing.open)
     reason = f"undo of {change.id}"
     found: list[Change] = []

@@ -72,20 +72,28 @@ async def remember(
         Path | None, typer.Option("--image", help="A screenshot: its text is read and kept as quoted.")
     ] = None,
 ) -> None:
-    """Keep a text, a text file or what a screenshot says, without any chat model."""
+    """Keep a text, a text file or what a screenshot says. A chat model that is set reads it at once; else it
+    waits for one."""
     from nyima.transfer.screenshots import said_in
 
     said = said_in(text, file, image)
-    memory = await common.memory()
+    settings = common.settings()
+    memory = await common.memory(model=settings.model if settings.model and settings.base_url else "none")
     try:
         done = [await memory.remember(one) for one in said]
         await memory.end_session()
         await memory.drain()
+        unread = await memory.unread()
     finally:
         await memory.close()
     records = [id for one in done for id in one.records]
-    data = {"turn": done[0].turns[0].id, "records": records}
-    common.show(data, lambda out: out.print(f"remembered as {', '.join(records)}"))
+    data = {"turn": done[0].turns[0].id, "records": records, "read": unread == 0}
+
+    def shown(out: Console) -> None:
+        out.print(f"remembered as {', '.join(records)}")
+        _tell_unread(out, unread)
+
+    common.show(data, shown)
 
 
 async def recall(

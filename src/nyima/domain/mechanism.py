@@ -69,7 +69,8 @@ class Writer:
     provenance (its own unless given). ``again`` names, for a record that goes because of an
     erase, the turns or sessions of which it would be made again: of turns all that are left
     get a job, of sessions the first in which the user's words are left. ``noted`` says whether
-    what a model noted of a turn asks for its work; ``quick`` work takes a moment.
+    what a model noted of a turn asks for its work; ``quick`` work takes a moment; work that
+    ``waits`` is owed also while no model is at hand, and is done when there is one.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Writer:
     at_once: Callable[[Sequence[Turn], datetime], Delta] = _no_change
     noted: Callable[[Notes], bool] = _never
     quick: bool = False
+    waits: bool = False
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a writer of jobs that has no ``write``."""

@@ -237,18 +237,6 @@ class Looked:
         """Return the answer that is sure of nothing."""
         return cls((None,) * len(known), (None,) * len(new))
 
-    @property
-    def sure(self) -> bool:
-        """Return whether every pair has an answer."""
-        return None not in (*self.over, *self.said)
-
-    def filled(self, other: Looked) -> Looked:
-        """Return this answer, with the other's where this one is not sure."""
-        return Looked(
-            tuple(b if a is None else a for a, b in zip(self.over, other.over, strict=True)),
-            tuple(b if a is None else a for a, b in zip(self.said, other.said, strict=True)),
-        )
-
 
 class Verifier(Protocol):
     """Looks again at what was read from a message, before it is believed."""

@@ -169,7 +169,7 @@ class Hand:
         made = Provenance((said.turn,) if said.turn else (), writer="user")
         entities = self._entities(since, replace(made, records=() if said.turn else (uuid.uuid4().hex,)))
         about, node = await entities.named(subject), await entities.value(said.object or value)
-        if about.id == node.id:
+        if about.id == node.id and not said.object:
             raise InputError(f"{about.name!r} cannot be related to itself: name two different things")
         if replaces is None:
             where = RecordFilter(slots=(Slot(about.id, attribute.casefold()),), at=now)
@@ -189,7 +189,7 @@ class Hand:
             name=about.name,
             attribute=attribute,
             value=value,
-            object=node.id,
+            object="" if node.id == about.id else node.id,
             status=said.status,
             subclass=subclass_of(f"{attribute} {value}", self.subclasses),
             depends_on=said.depends_on,

@@ -8,6 +8,7 @@ a turn that is to be kept.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
@@ -15,7 +16,7 @@ from pydantic import BaseModel, Field
 from nyima.domain.changes import Add, Delta
 from nyima.domain.conversation import Scope, Turn, dialogue_lines
 from nyima.domain.mechanism import Mechanism, Source, When, Writer
-from nyima.domain.ports import Job
+from nyima.domain.ports import Job, RecordFilter
 from nyima.domain.records import Interval, Note, Provenance
 from nyima.domain.roles import Written
 from nyima.errors import ModelGarbled
@@ -83,7 +84,13 @@ class NoteWriter:
     async def write(self, scope: Scope, job: Job) -> Written:
         """One Note. What the turn and its neighbours do not support is replaced by the
         user's own words."""
-        turn, before = await self.desk.around(scope, job.subject, _CONTEXT_TURNS)
+        store = self.desk.store
+        (turn, before), there = await asyncio.gather(
+            self.desk.around(scope, job.subject, _CONTEXT_TURNS),
+            store.records(scope, RecordFilter(ids=(f"n-{job.subject}",))),
+        )
+        if there:
+            return Written()  # the user asked to remember it: it is kept word for word
         context, knowledge, made = "", turn.text, ("", "")
         caller = self.desk.caller
         if caller is not None:

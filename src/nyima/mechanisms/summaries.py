@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nyima.domain.changes import Add, Delta, Retire, Revise
@@ -124,24 +124,27 @@ async def _holding(desk: Desk, scope: Scope, text: str) -> str:
         if claim.recorded.until is None and not claim.stale:
             held.setdefault(claim.slot, []).append(claim.value)
     over = [c for c in claims if c.recorded.until is not None and c.value not in held.get(c.slot, ())]
-    return " ".join(kept for sentence in sentences(text) if (kept := _mended(sentence, over, held)))
+    others = {c.name for c in claims if c.subject != ME}
+    return " ".join(kept for sentence in sentences(text) if (kept := _mended(sentence, over, held, others)))
 
 
-def _states(sentence: str, claim: Claim) -> bool:
+def _states(sentence: str, claim: Claim, others: Iterable[str]) -> bool:
     """Whether a sentence states a claim: it has most words of the value, and names the subject; of the
-    user, who may be the subject of any sentence, it must have a word of the attribute."""
+    user, who may be the subject of any sentence, it must have a word of the attribute and name nobody else."""
     if not mentions(sentence, claim.value):
         return False
     about = stems(sentence)
-    return bool(about & stems(claim.attribute)) if claim.subject == ME else bool(about & stems(claim.name))
+    if claim.subject != ME:
+        return stems(claim.name) <= about
+    return bool(about & stems(claim.attribute)) and not any(stems(name) <= about for name in others)
 
 
-def _mended(sentence: str, over: Sequence[Claim], held: Mapping[Slot, Sequence[str]]) -> str:
+def _mended(sentence: str, over: Sequence[Claim], held: Mapping[Slot, Sequence[str]], others: Iterable[str]) -> str:
     """The sentence with the one value that holds in the place of each that is over; empty where that
     cannot be put in, because there is none, or more than one."""
     for claim in over:
         new = held.get(claim.slot, ())
-        if any(mentions(sentence, value) for value in new) or not _states(sentence, claim):
+        if any(mentions(sentence, value) for value in new) or not _states(sentence, claim, others):
             continue
         at = fold(sentence).find(fold(claim.value))
         if len(new) != 1 or at < 0 or len(fold(sentence)) != len(sentence):

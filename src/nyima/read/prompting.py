@@ -4,7 +4,7 @@ a server's prefix cache serves the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from nyima.domain.conversation import Role, Turn
@@ -155,27 +155,34 @@ def _plain(text: str) -> str:
     return " ".join(text.replace("[", "(").replace("]", ")").split())
 
 
-def _line(piece: Evidence, room: int, *, scored: bool = True) -> str:
+def _line(piece: Evidence, room: int, *, scored: bool = True, number: int = 0) -> str:
     text = _plain(piece.text)
     where = piece.at.strftime("%-d %b %Y")
     if isinstance(piece.record, Passage) and piece.record.document not in {"persona", piece.source}:
         where = cut_tokens(_plain(f"{piece.record.document} {piece.record.place}"), 24)
     score = f" {piece.relevance:.1f}" if scored else ""
-    return cut_tokens(f"{piece.source}{score}, {where}{_label(piece)}: {text}", max(30, room // 2))
+    mark = f"({number}) " if number else ""
+    return cut_tokens(f"{piece.source}{score}, {where}{_label(piece)}: {mark}{text}", max(30, room // 2))
 
 
-def quoted(evidence: Sequence[Evidence], room: int, *, scored: bool = True) -> str:
+def quoted(evidence: Sequence[Evidence], room: int, *, scored: bool = True, claims: Sequence[Claim] = ()) -> str:
     """Evidence as data: a numbered line a piece with its source, relevance and day, marks
-    and line breaks removed, in the order of ``shown``."""
+    and line breaks removed, in the order of ``shown``. A piece that is one of the current ``claims``
+    bears its number there, too."""
+    of = {claim.id: number for number, claim in enumerate(claims, 1)}
     return "\n".join(
-        f"[{number}] {_line(piece, room, scored=scored)}" for number, piece in enumerate(shown(evidence, room), 1)
+        f"[{number}] {_line(piece, room, scored=scored, number=of.get(piece.record.id, 0))}"
+        for number, piece in enumerate(shown(evidence, room), 1)
     )
 
 
-def numbered(claims: Sequence[Claim]) -> str:
-    """Claims as data, a line each with its number, since when it holds, and its state."""
+def numbered(claims: Sequence[Claim], elsewhere: Container[str] = ()) -> str:
+    """Claims as data, a line each with its number, since when it holds, and its state; without those that
+    stand ``elsewhere`` in the prompt (their ids)."""
     lines: list[str] = []
     for number, claim in enumerate(claims, 1):
+        if claim.id in elsewhere:
+            continue
         doubt = ", uncertain" if claim.stale and claim.status is Status.HOLDS else ""
         said = cut_tokens(_plain(claim.text), 40)
         lines.append(f"({number}) {said}, {claim.valid.since.strftime('%-d %b %Y')}{doubt}")
@@ -259,10 +266,10 @@ class PromptBuilder:
 
     def last(self, message: str, evidence: Sequence[Evidence], claims: Sequence[Claim] = ()) -> str:
         """The user's message, before it the evidence, and the current claims that it may touch, each
-        with its number. A claim that is shown there is not shown as evidence again."""
+        with its number. A claim that is shown as evidence stands there alone."""
         message = cut_tokens(message, max(600, self.window // 3))
-        there = {claim.id for claim in claims}
-        evidence = [e for e in evidence if e.record.id not in there]
-        memory = quoted(evidence, self.recipe.evidence.tokens, scored=self.recipe.scored) if evidence else ""
-        known = fill("reply", "known", {"claims": numbered(claims)}) + "\n\n" if claims else ""
+        room, scored = self.recipe.evidence.tokens, self.recipe.scored
+        memory = quoted(evidence, room, scored=scored, claims=claims) if evidence else ""
+        rest = numbered(claims, {e.record.id for e in shown(evidence, room)})
+        known = fill("reply", "known", {"claims": rest}) + "\n\n" if rest else ""
         return known + (fill("reply", "memory", {"memory": memory, "message": message}) if memory else message)

@@ -57,7 +57,7 @@ def related(everything: Sequence[Stated], role: str) -> list[str]:
     for item in everything:
         if item.mine and wanted & stems(item.record.attribute):
             names.append(item.tail)
-        if not item.mine and wanted & stems(item.head):
+        if not item.mine and wanted & stems(item.head) and "'s " not in item.head:
             names.append(item.head)
             if item.label == "name":
                 names.append(item.tail)

@@ -193,7 +193,7 @@ class MemoryStore(Store):
         if valid.until is None or valid.until > until:
             valid = Interval(valid.since, max(until, valid.since))
         ended = Interval(old.recorded.since, max(at, old.recorded.since))
-        shelf.records[id] = replace(old, valid=valid, recorded=ended, stale=stale)
+        shelf.records[id] = replace(old, valid=valid, recorded=ended, stale=old.stale or stale)
 
     def _erase(self, shelf: _Shelf, id: str, what: str) -> None:
         if what == "scope":

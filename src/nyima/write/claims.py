@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING
 
 from nyima.domain.changes import Add, Change, Retire, Revise
 from nyima.domain.conversation import Origin, Role, Scope, Turn
@@ -17,7 +18,9 @@ from nyima.domain.storage import Store
 from nyima.language.times.moment import find_moment
 from nyima.language.words import content_words, fold, sentences, words
 from nyima.write.entities import Entities
-from nyima.write.partitions import Partitions
+
+if TYPE_CHECKING:  # it needs numpy, which a command that only looks at a memory does not load
+    from nyima.write.partitions import Partitions
 
 __all__ = ["ClaimsOf", "claim_id", "is_owners", "quote_of"]
 
@@ -55,7 +58,8 @@ def quote_of(value: str, turn: Turn) -> Quote | None:
 @dataclass(slots=True)
 class ClaimsOf:
     """Works out the changes of one turn. ``answered`` is the assistant's question before it, if any:
-    who says "yes" to it says its words. With ``adds_only`` nothing is ever closed, for the baselines."""
+    who says "yes" to it says its words. ``handed`` says that the message also hands over words that may
+    be somebody else's: a paste, a quotation. With ``adds_only`` nothing is ever closed, for the baselines."""
 
     store: Store
     scope: Scope
@@ -66,6 +70,7 @@ class ClaimsOf:
     verifier: Verifier | None
     made_by: Provenance
     answered: str = ""
+    handed: bool = False
     adds_only: bool = False
     changes: list[Change] = field(default_factory=list[Change])
     refused: list[str] = field(default_factory=list[str])
@@ -78,6 +83,10 @@ class ClaimsOf:
         new = list({c.id: c for c in new}.values())
         near = await self._near(new, (*outdated, *shown))
         fresh = [claim for claim in new if not self._again(claim, near)]
+        if not fresh and (self.handed or self.verifier is None):
+            # Nothing is stated: words that may be somebody else's end nothing, nor does a number that nobody
+            # looks at again.
+            return self.changes
         numbered = {old.id for old in near if old.id in outdated}
         numbered |= {old.id for old in near for c in new if c.status in {Status.ENDED, Status.DENIED} and _ends(c, old)}
         pairs = [old for old in near if not any(c.says_the_same(old) for c in new) and self.turn.at >= old.valid.since]
@@ -86,7 +95,7 @@ class ClaimsOf:
         if self.adds_only or not is_owners(self.turn):
             self.changes += [Add(claim) for claim in kept]
         else:
-            self._supersede(kept, pairs, looked, numbered, {*shown})
+            self._supersede(kept, pairs, looked, numbered)
         used = {id for c in self.changes for id in _ends_of(c)}
         return [*(Add(e) for id, e in entities.made.items() if id in used), *self.changes]
 
@@ -141,7 +150,7 @@ class ClaimsOf:
         made = same.provenance
         successor = replace(
             same,
-            id=f"{same.id.partition('~')[0]}~{self.turn.id}",
+            id=claim.id,
             provenance=replace(made, turns=tuple(dict.fromkeys((*made.turns, self.turn.id)))),
             recorded=Interval(self.now),
             supersedes=same.id,
@@ -151,31 +160,31 @@ class ClaimsOf:
         return True
 
     async def _look(self, known: Sequence[Claim], new: Sequence[Claim]) -> Looked:
+        """Ask for the second look. Where there is none, what the reader states stands on its quote, and what
+        it calls over is only labelled."""
         if self.verifier is None or not (known or new):
-            return Looked.unsure(known, new)
+            return Looked((None,) * len(known), (True,) * len(new))
         return await self.verifier.look(self.scope, self.turn.text, known, new)
 
     def _kept(self, new: Sequence[Claim], looked: Looked) -> list[Claim]:
-        """Return the new claims that the turn asserts, those that are unsure marked so."""
+        """Return the new claims that the turn asserts, marked as uncertain where the second look is not
+        sure of it."""
         kept: list[Claim] = []
         for claim, said in zip(new, looked.said, strict=True):
             if said is False:
                 self.refused.append(claim.text)
             else:
-                kept.append(claim)
+                kept.append(replace(claim, stale=said is None))
         return kept
 
-    def _supersede(
-        self, new: Sequence[Claim], pairs: Sequence[Claim], looked: Looked, numbered: set[str], shown: set[str]
-    ) -> None:
+    def _supersede(self, new: Sequence[Claim], pairs: Sequence[Claim], looked: Looked, numbered: set[str]) -> None:
         """Close what both the reader and the second look say is over; of what one of them says so, mark
-        both sides uncertain. What the reader did not see, it cannot speak of: there the second look alone
-        decides."""
+        both sides uncertain. Neither of them closes anything alone."""
         closed: list[Claim] = []
         doubted: list[Claim] = []
         for old, over in zip(pairs, looked.over, strict=True):
             says = old.id in numbered
-            if over and (says or old.id not in shown):
+            if over and says:
                 closed.append(old)
             elif over or (says and over is None):
                 doubted.append(old)
@@ -194,7 +203,7 @@ class ClaimsOf:
                 self.changes.append(Retire(old.id, at, "the user said that it is over"))
         for claim in new:
             if claim.id not in taken:
-                self.changes.append(Add(replace(claim, stale=claim.id in unsure)))
+                self.changes.append(Add(replace(claim, stale=claim.stale or claim.id in unsure)))
         for old in doubted:
             if not old.stale:
                 self.changes.append(Revise(old.id, _doubted(old, self.now), "it may be over"))

@@ -110,14 +110,14 @@ def _exactly(name: str, like: Sequence[Entity]) -> Entity | None:
 
 
 def _within(name: str, like: Sequence[Entity]) -> Entity | None:
-    """Return the one entity whose name is part of this name, or has this name as a part: "Ana" and
-    "sister Ana". None when there are several."""
-    wanted = set(words(name))
-    found = [e for e in like if any(wanted <= set(words(n)) or wanted >= set(words(n)) for n in _names(e) if words(n))]
-    proper = [e for e in found if any(_proper(n) for n in _names(e)) or _proper(name)]
-    return proper[0] if len(proper) == 1 else None
+    """Return the one entity that a shorter or longer form of its name means: "Ana" is "sister Ana", while
+    "dentist" is not "dentist Dr. Reis", nor "Rui's dentist". None when there are several."""
+    found = {e.id: e for e in like if any(_is_part(name, n) or _is_part(n, name) for n in _names(e))}
+    return next(iter(found.values())) if len(found) == 1 else None
 
 
-def _proper(name: str) -> bool:
-    """Return whether a name has a name of its own in it, not a role alone such as "sister"."""
-    return any(word[:1].isupper() for word in name.split())
+def _is_part(short: str, long: str) -> bool:
+    """Return whether a name of its own ("Ana", not a role such as "sister") stands in a longer name."""
+    proper = any(word[:1].isupper() for word in short.split())
+    owned = any(mark in f"{short} {long}" for mark in ("'s ", "’s "))
+    return proper and not owned and bool(words(short)) and set(words(short)) <= set(words(long))

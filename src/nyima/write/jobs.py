@@ -77,10 +77,13 @@ def _all(writer: Writer) -> bool:
 
 def settled(said: Turn, notes: Notes) -> Notes:
     """The notes with the decision corrected by what can be seen in the turn: what states a claim is
-    kept, and so is a statement in the first person; a plain question is not."""
+    kept, and so is a statement in the first person; a plain question is not. What is not kept states and
+    ends nothing: a small model fills its lists from habit."""
     own = own_words(said.text)
     stated = sum(quote_of(claim.value, replace(said, text=own)) is not None for claim in notes.claims)
-    return replace(notes, remember=worth_keeping(own, notes.remember, stated))
+    if not worth_keeping(own, notes.remember, stated):
+        return replace(notes, remember=False, claims=(), outdated=())
+    return replace(notes, remember=True)
 
 
 @dataclass(frozen=True, slots=True)

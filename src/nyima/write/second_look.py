@@ -1,6 +1,6 @@
 """The second look: whether a message asserts a claim, and whether it makes another one untrue.
 
-The reader of a message proposes; nothing is kept and nothing is closed on its word alone.
+The reader of a message proposes; nothing is closed on its word alone.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 
 from nyima.domain.conversation import Scope
-from nyima.domain.ports import Looked, Verifier
+from nyima.domain.ports import Looked
 from nyima.domain.records import Claim
 from nyima.errors import ModelGarbled
 from nyima.language.words import cut_tokens
 from nyima.prompts.prompt import Prompt
 from nyima.read.calls import Caller
 
-__all__ = ["Looks", "PromptedVerifier"]
+__all__ = ["PromptedVerifier"]
 
 _MOST_MESSAGE = 200
 
@@ -64,20 +64,3 @@ class PromptedVerifier:
             tuple(n in out.over for n in range(1, len(known) + 1)),
             tuple(n in out.said for n in range(1, len(new) + 1)),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Looks:
-    """Asks the first verifier, and the next one about messages of which the first is unsure."""
-
-    verifiers: tuple[Verifier, ...]
-
-    async def look(self, scope: Scope, message: str, known: Sequence[Claim], new: Sequence[Claim]) -> Looked:
-        """Return the first answer that is sure of every pair; where none is, each pair's answer of the
-        last verifier that was sure of it. Without a verifier all is unsure."""
-        found = Looked.unsure(known, new)
-        for verifier in self.verifiers:
-            found = (await verifier.look(scope, message, known, new)).filled(found)
-            if found.sure:
-                break
-        return found

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from made import claim
 from nyima.domain.conversation import Role
-from nyima.domain.records import Interval, ProfileFact, Provenance
+from nyima.domain.records import Claim
 from nyima.errors import InputError, ModelError, ModelUnreachable
 from nyima.memory import Said
 from nyima.testing import HashEmbedder, ScriptedModel
@@ -33,19 +35,18 @@ def talk(name: str) -> Case:
     return Case(name, (("1", turns),), (), "en", gold)
 
 
-def fact(key: str, value: str) -> ProfileFact:
-    span = Interval(T0)
-    made = Provenance(turns=("t",))
-    return ProfileFact(id=f"f-{key}-{value}", provenance=made, valid=span, recorded=span, key=key, value=value)
+def fact(key: str, value: str) -> Claim:
+    return claim(f"f-{key}-{value}", key, value, turns=("t",))
 
 
 def always(request: Request) -> str:
-    return '{"remember": true, "facts": {}}'
+    numbers = re.findall(r"^Message (\d+): ", request.last, re.MULTILINE)
+    return json.dumps({"turns": [{"n": int(n), "remember": True} for n in numbers]})
 
 
 async def test_gates_against_labels_with_the_cheap_ones_beside() -> None:
     note = '{"context": "", "knowledge": "The user said it.", "facts": {}}'
-    model = ScriptedModel({"gate": [always], "note": [note]})
+    model = ScriptedModel({"read": [always], "note": [note]})
     rows = await gate_quality([talk("a"), talk("b")], [talk("c"), talk("d")], model, HashEmbedder())
     found = {r["gate"]: r for r in rows}
     assert (found["all"]["precision"], found["all"]["recall"]) == (pytest.approx(2 / 3), 1.0)
@@ -78,7 +79,7 @@ async def test_the_running_memory_is_held_against_gold_and_its_errors_are_listed
 
 async def test_junk_and_duplicates_of_notes() -> None:
     same = '{"context": "", "knowledge": "The user bakes rye bread.", "facts": {}}'
-    model = ScriptedModel({"gate": [always], "note": [same]})
+    model = ScriptedModel({"read": [always], "note": [same]})
     report = await memory_quality([talk("a")], "no-selection", model, HashEmbedder())
     (row,) = report["rows"]
     assert row["records"] == "note"
@@ -98,28 +99,39 @@ def test_a_stream_is_repeatable_and_its_truth_is_in_its_words() -> None:
 
 
 def truthful(request: Request) -> str:
-    """Finds the facts of the stream's sentences, as a good model would."""
-    text = request.last.rsplit("Message: ", 1)[-1].strip()
-    found: dict[str, str] = {}
-    words = text.rstrip(".").split()
-    for key, mark in (
-        ("city", "live in"),
-        ("job", "work as a"),
-        ("cat_name", "cat is called"),
-        ("car", "drive a"),
-        ("favourite_drink", "drink is"),
-        ("partner_name", "partner's name is"),
-        ("partner_name", "partner is called"),
-    ):
-        if mark in text and "friend" not in text:
-            found[key] = text.split(mark)[1].split()[0].strip(".,")
-    del words
-    return json.dumps({"remember": bool(found), "facts": found})
+    """Finds the facts of the stream's sentences, and what is over, as a good model would."""
+    turns: list[dict[str, object]] = []
+    known = re.findall(r"\((\d+)\) user ([^:]+): ", request.last.partition("Known: ")[2].partition("Message 1")[0])
+    for line in request.last.splitlines():
+        number, _, text = line.removeprefix("Message ").partition(": ")
+        if not line.startswith("Message "):
+            continue
+        found: dict[str, str] = {}
+        for key, mark in (
+            ("city", "live in"),
+            ("job", "work as a"),
+            ("cat_name", "cat is called"),
+            ("car", "drive a"),
+            ("favourite_drink", "drink is"),
+            ("partner_name", "partner's name is"),
+            ("partner_name", "partner is called"),
+        ):
+            if mark in text and "friend" not in text:
+                found[key] = text.split(mark)[1].split()[0].strip(".,")
+        over = [int(n) for n, what in known if what.replace(" ", "_") in found]
+        turns.append({"n": int(number), "remember": bool(found), "facts": found, "outdated": over})
+    return json.dumps({"turns": turns})
+
+
+def careful(request: Request) -> str:
+    """Finds over what a new statement gives another value of."""
+    known, new = (re.findall(r"\((\d+)\) ([^:(]+): ", part) for part in request.last.split("Known: ")[1].split("New: "))
+    over = [int(n) for n, what in known if what in {w for _, w in new}]
+    return json.dumps({"over": over, "said": [int(n) for n, _ in new]})
 
 
 async def test_rates_of_a_good_and_of_a_careless_memory() -> None:
-    merge = ['{"action": "replace"}']
-    good = await change_quality([1, 2], "profile", ScriptedModel({"gate": [truthful], "merge": merge}), None)
+    good = await change_quality([1, 2], "profile", ScriptedModel({"read": [truthful], "look": [careful]}), None)
     rates = {k: v["mean"] for k, v in good["rates"].items()}
     assert rates["known"] == 1.0
     assert rates["stale still live"] == 0.0
@@ -135,11 +147,11 @@ async def test_rates_of_a_good_and_of_a_careless_memory() -> None:
     assert bad["stale still live"] == pytest.approx(1 / 3)
     assert bad["wrong date"] == 1.0
     assert bad["duplicates"] == pytest.approx(0.1)
-    empty = await change_quality([1], "profile", ScriptedModel({"gate": ['{"remember": false, "facts": {}}']}), None)
+    empty = await change_quality([1], "profile", ScriptedModel({"read": ['{"remember": false, "facts": {}}']}), None)
     assert empty["rates"]["known"]["mean"] == 0.0
 
 
 async def test_work_that_could_not_be_done_is_an_error_not_an_empty_memory(tmp_path: Path) -> None:
-    broken = ScriptedModel({"gate": [ModelUnreachable("gone")]})
+    broken = ScriptedModel({"read": [ModelUnreachable("gone")]})
     with pytest.raises(ModelError, match=r"jobs could not be done: gone"):
         await memory_quality([talk("a")], "conditional", broken, None)

@@ -49,7 +49,7 @@ def reader(request: Request) -> str:
 
 
 def model(**more: Any) -> ScriptedModel:
-    lanes = {"chat": [reader], "note": [NOTE], "gate": ['{"remember": true, "facts": {}}'], **more}
+    lanes = {"chat": [reader], "note": [NOTE], "read": ['{"turns": [{"n": 1, "remember": true}]}'], **more}
     return ScriptedModel({"summary": ['{"text": "The user owns a green parrot called Coco."}'], **lanes})
 
 
@@ -74,7 +74,7 @@ async def test_a_memory_answers_what_none_cannot_and_its_cost_is_counted(tmp_pat
         line.recipe: line for line in table(run.rows, ["none", "history", "conditional"], ["f1"], Prices(1.0, 2.0))
     }
     assert lines["none"].calls == lines["history"].calls == pytest.approx(2 / 3)  # one turn heard, two answers
-    assert lines["conditional"].calls == pytest.approx(4 / 3)  # and a gate and a note
+    assert lines["conditional"].calls == pytest.approx(4 / 3)  # and a reading and a note
     assert all(line.tokens > 0 and line.cost > 0 for line in lines.values())
     assert lines["history"].ahead["f1"].wins == 1
     (gold,) = [r for r in run.rows if r["row"] == "answer" and r["recipe"] == "gold-memory" and r["question"] == "1"]
@@ -103,7 +103,7 @@ async def test_a_run_goes_on_where_it_stopped_and_asks_nothing_twice(tmp_path: P
 async def test_recipes_share_the_calls_that_write_the_same(tmp_path: Path) -> None:
     chat = model()
     run = await go(tmp_path / "run", ["conditional", "conditional+summary"], chat)
-    assert len(chat.asked("gate")) == len(chat.asked("note")) == 1
+    assert len(chat.asked("read")) == len(chat.asked("note")) == 1
     writes = {r["recipe"]: r["calls"] for r in run.rows if r["row"] == "write"}
     assert writes == {"conditional": 2, "conditional+summary": 3}  # a replayed call still counts
 

@@ -301,7 +301,7 @@ async def test_even_a_model_that_obeys_everything_makes_no_memory_of_it() -> Non
         noted = json.dumps({"text": f"The user is called {attack.plants[0]}."})
         scripted = ScriptedModel(
             {
-                "chat": [answer(attack.marker, remember=True, facts=facts)],
+                "chat": [answer(attack.marker, remember=True, claims=facts)],
                 "bare": [attack.marker],
                 "gate": [json.dumps({"remember": True, "facts": facts})],
                 "note": [json.dumps({"context": "", "knowledge": f"The user said {attack.text}", "facts": facts})],

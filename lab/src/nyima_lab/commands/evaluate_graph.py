@@ -191,6 +191,29 @@ async def selection(
     common.show(_written(chosen, report), text)
 
 
+async def truth(
+    common: Common,
+    file: Annotated[Path, typer.Argument(help="Cases as JSON lines.", exists=True, dir_okay=False)],
+    chosen: With,
+    recipe: Annotated[str, typer.Option("--recipe", help="How the memory works.")] = "default",
+    among: Annotated[int, typer.Option("--among", min=0, help="Inside a life of so many other claims.")] = 0,
+) -> None:
+    """Measure whether what is believed stays true: stale, missed, wrongly retired, invented."""
+    from nyima_lab.measure.truth import RATES, read_truth, run_truth
+
+    cases = read_truth(file)
+    async with _models(common, chosen) as (embedder, _, writer):
+        with _bar("truth") as note:
+            report = await run_truth(cases, embedder, recipe=recipe, model=writer, among=among, note=note)
+
+    def text(out: Console) -> None:
+        for name in RATES:
+            low, high = report["intervals"][name]
+            out.print(f"{name:18} {report[name]:.3f} [{low:.3f}, {high:.3f}] of {report['n'][name]}", markup=False)
+
+    common.show(_written(chosen, report), text)
+
+
 async def services(
     common: Common,
     skill: Annotated[str, typer.Argument(help="forms, reminders or travel.")],
@@ -254,4 +277,5 @@ def add_to(group: typer.Typer) -> None:
     command(group, "weeks", "nyima eval weeks --recipes history,graph --lives 2")(weeks)
     command(group, "selection", "nyima eval selection --realmem realmem/")(selection)
     command(group, "extracted", "nyima eval extracted --sheet check.csv --pairs 0")(extracted)
+    command(group, "truth", "nyima eval truth cases.jsonl --among 200")(truth)
     command(group, "services", "nyima eval services forms forms.jsonl --by-hand")(services)

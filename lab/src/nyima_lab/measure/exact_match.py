@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from nyima.app.environment import build, load_settings
 from nyima.domain.conversation import Role
 from nyima.domain.ports import ChatModel, Embedder
+from nyima.domain.records import Claim
 from nyima.errors import InputError
 from nyima.language.times.moment import read_moment
 from nyima.language.words import fold
@@ -21,6 +22,7 @@ from nyima.mechanisms.by_hand import Statement
 from nyima.memory import Memory, Said
 from nyima.services import destination, fill, read_form, upcoming
 from nyima.testing import FixedClock
+from nyima.write.entities import plain_name
 from nyima_lab.measure.cases import located
 from nyima_lab.measure.stats import interval
 
@@ -95,7 +97,7 @@ async def _tell(
         return
     row = statement["record"]
     label = row["label"]
-    stated = await memory.state(Statement(row["head"], label.replace("_", " "), row["tail"], since=clock.at))
+    stated = await _stated(memory, Statement(row["head"], label.replace("_", " "), row["tail"], since=clock.at))
     when = _when(row)
     if events and "cancel" in f"{label} {row['tail']}":
         live = await memory.claims()
@@ -103,7 +105,13 @@ async def _tell(
             await memory.retire(claim.id)
     elif events and when and label not in _PLACES:
         thing = row["head"] if row["head"] != "user" else f"user's {label.replace('_', ' ')}"
-        await memory.state(Statement(thing, "takes place", when, since=clock.at))
+        await _stated(memory, Statement(thing, "takes place", when, since=clock.at))
+
+
+async def _stated(memory: Memory, said: Statement) -> Claim:
+    """State a claim; in these cases a second one about the same thing is a change of the first."""
+    slot = (plain_name(said.subject), said.attribute)
+    return await memory.state(said, replaces=[c.id for c in await memory.claims() if (c.name, c.attribute) == slot])
 
 
 def _when(row: Mapping[str, Any]) -> str:

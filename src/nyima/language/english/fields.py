@@ -77,7 +77,7 @@ _ATTRIBUTES = {
     "age": "years-old turned turn be-years-old",
     "birthday": "birth-date date-of-birth born born-on born-in be-born be-born-on be-born-in",
     "gender": "sex pronouns",
-    "location": "live live-in live-at live-on lives-in move move-to move-into home hometown based-in be-based-in reside-in residence settle-in relocate-to city city-of-residence town lives where-lives place-of-residence currently-lives",
+    "location": "live live-in live-at live-on lives-in move move-to move-into home hometown based-in be-based-in reside-in residence settle-in relocate-to city city-of-residence town lives lives-at lives-on where-lives place-of-residence currently-lives home-is",
     "address": "home-address postal-address street-address be-at",
     "phone": "phone-number mobile mobile-number telephone mobile-phone-number",
     "email": "email-address e-mail mail-address",
@@ -127,7 +127,9 @@ _ROLES_OF_PEOPLE = frozenset(
 def is_person(name: str) -> bool:
     """Return whether a name reads as somebody's: a role such as ``sister``, or one or two capitalised
     words."""
-    names = name.split()
-    if names and {n.lower() for n in names} & _ROLES_OF_PEOPLE:
+    names = name.rsplit("'s ", maxsplit=1)[-1].split()
+    if names and (
+        names[-1].lower() in _ROLES_OF_PEOPLE or (names[0].lower() in _ROLES_OF_PEOPLE and names[-1].istitle())
+    ):
         return True
     return 0 < len(names) <= 2 and all(n[:1].isupper() and n.isalpha() for n in names)

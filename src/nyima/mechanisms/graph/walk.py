@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Budget, Evidence, Query, Selection, Step, Visit
+from nyima.domain.mechanism import Mechanism, Source
 from nyima.domain.ports import RecordFilter, Vector
 from nyima.domain.recipe import SourceSpec
 from nyima.domain.records import ME, Claim
@@ -21,13 +22,13 @@ from nyima.domain.storage import Store
 from nyima.errors import ModelError
 from nyima.language.english.questions import MENTION, WH
 from nyima.language.words import content_words
-from nyima.mechanisms.graph.policy import WalkPolicy
+from nyima.mechanisms.graph.policy import WalkPolicy, policy_of
 from nyima.read.kit import Kit
 from nyima.read.ranking import coverage, select
 from nyima.read.search import SearchRetriever
 from nyima.write.partitions import Embed, floats
 
-__all__ = ["GraphRetriever", "WalkSelector", "question_parts", "walk", "walked"]
+__all__ = ["MECHANISM", "GraphRetriever", "WalkSelector", "question_parts", "walk", "walked"]
 
 SOURCE = "graph"
 _HOPS = 2
@@ -215,3 +216,13 @@ def walked(kit: Kit, spec: SourceSpec) -> GraphRetriever:
     """The graph's retriever, over a search by words and vectors."""
     found = SearchRetriever(kit.store, kit.vectors, kit.kinds[spec.name], "hybrid", spec.weights, spec.turns)
     return GraphRetriever(kit.store, found, kit.embed, kit.recipe.from_root, kit.loaded("labels", dict))
+
+
+MECHANISM = Mechanism(
+    "graph",
+    "people, things and events, how they are related, and what changes (Wang et al. 2024)",
+    sources=(Source("graph", "people, things, events and how they are related to the user", kinds=("claim",)),),
+    retrievers={"walk": walked},
+    selectors={"policy": lambda kit, *cut: WalkSelector(policy_of(kit.learned.get("policy", {})), *cut)},
+    learns=("policy",),
+)

@@ -99,7 +99,7 @@ def close_record(
     """End the belief in a record, and its validity where that is open."""
     end, until = micros(at), micros(valid_until)
     cursor = db.execute(
-        "UPDATE records SET rec_to = max(?, rec_from), stale = ?,"
+        "UPDATE records SET rec_to = max(?, rec_from), stale = max(stale, ?),"
         " valid_to = CASE WHEN valid_to IS NULL OR valid_to > ? THEN max(?, valid_from) ELSE valid_to END"
         " WHERE scope = ? AND id = ? AND rec_to IS NULL",
         (end, int(stale), until, until, n, id),

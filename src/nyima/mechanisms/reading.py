@@ -22,6 +22,7 @@ from nyima.domain.records import Claim, Provenance
 from nyima.domain.roles import Written
 from nyima.domain.storage import AskEvents, AskJobs, AskTurns
 from nyima.errors import ModelError, ModelGarbled
+from nyima.language.intent import worth_keeping
 from nyima.language.subclasses import read_subclasses
 from nyima.language.words import cut_tokens, tokens
 from nyima.prompts.notes import parse_claims, parse_facts, parse_numbers
@@ -29,7 +30,7 @@ from nyima.prompts.prompt import Prompt
 from nyima.read.embedding import QueryEmbedder, index_pending
 from nyima.read.prompting import numbered
 from nyima.read.touching import touching
-from nyima.write.claims import ClaimsOf, is_owners
+from nyima.write.claims import ClaimsOf, is_owners, quote_of
 from nyima.write.desk import Desk, notes_event, own_turn
 from nyima.write.partitions import Partitions
 
@@ -91,10 +92,11 @@ class ClaimWriter:
     async def write(self, scope: Scope, job: Job) -> Written:
         """The claims of the turn, with the journal lines and jobs of the turns that were read."""
         desk = self.desk
-        revision, (turn, before), events = await asyncio.gather(
+        revision, (turn, before), events, whole = await asyncio.gather(
             desk.store.revision(scope),
             desk.around(scope, job.subject, _BEFORE),
             desk.store.ask(scope, AskEvents("notes", (job.subject,))),
+            desk.store.ask(scope, AskTurns(ids=(job.subject,))),
         )
         if turn.role is not Role.USER or not turn.text.strip():
             return Written()
@@ -104,10 +106,11 @@ class ClaimWriter:
             noted, made = await self._read(scope, turn, before, job)
         if noted is None or not (self.adds_only or "claims" in desk.recipe.writers):
             return made
-        delta = await self._settled(scope, turn, before, noted)
+        handed = bool(whole) and " ".join(whole[0].text.split()) != " ".join(turn.text.split())
+        delta = await self._settled(scope, turn, before, noted, handed=handed)
         return Written(delta, made.jobs, made.events, expect=revision)
 
-    async def _settled(self, scope: Scope, turn: Turn, before: Sequence[Turn], noted: Event) -> Delta:
+    async def _settled(self, scope: Scope, turn: Turn, before: Sequence[Turn], noted: Event, *, handed: bool) -> Delta:
         """The changes for what was noted of a turn."""
         desk = self.desk
         claims, outdated, shown = noted_in(noted)
@@ -122,7 +125,7 @@ class ClaimWriter:
         asked = before[-1].text if before and before[-1].role is not turn.role and "?" in before[-1].text else ""
         work = ClaimsOf(
             desk.store, scope, turn, desk.clock.now(), desk.zone, places, None if self.adds_only else desk.verifier,
-            made, asked, self.adds_only,
+            made, asked, handed, self.adds_only,
         )  # fmt: skip
         return Delta(tuple(await work.changes_of(claims, outdated, shown)), by="claims")
 
@@ -171,9 +174,12 @@ class ClaimWriter:
         """The journal's line for a turn, and the jobs that it asks for."""
         claims = (*parse_claims(read.claims), *parse_facts(read.facts)) if read is not None else ()
         outdated = parse_numbers(read.outdated) if read is not None else ()
-        remember = read.remember or bool(claims) if read is not None else True
+        word = read.remember if read is not None else None
+        stated = sum(quote_of(claim.value, turn) is not None for claim in claims)
+        remember = worth_keeping(turn.text, word, stated)
         body: dict[str, object] = {
             "remember": remember,
+            "model": word,
             "claims": [[c.who, c.what, c.value, c.status] for c in claims],
             "outdated": [known[n - 1].id for n in outdated if 0 < n <= len(known)],
             "known": [c.id for c in known],
@@ -231,6 +237,7 @@ MECHANISM = Mechanism(
             When.TURN,
             lambda desk, scope, job: ClaimWriter(desk).write(scope, job),
             again=lambda record: record.provenance.turns,
+            waits=True,
         ),
     ),
     sources=(

@@ -118,12 +118,13 @@ def test_undo_under_a_reply_takes_back_what_was_noted_of_it(page: Page, desk: De
     assert page.get_by_role("button", name="Undo").count() == 2
 
     async def kept(memory: Memory) -> tuple[list[list[list[str]]], list[str]]:
-        noted = [e.body["facts"] for e in reversed(await memory.store.events(memory.scope, "notes"))]
+        noted = [e.body["claims"] for e in reversed(await memory.store.events(memory.scope, "notes"))]
         return noted, [r.text for r in await memory.records(kinds=("claim",))]
 
     noted, relations = desk.look(kept)
-    assert sorted(noted) == [[], [["location", "Lisbon"]], [["occupation", "baker"]]], "other replies' notes stay"
-    assert "Lisbon" in str(relations), "what it took the place of is back"
+    stay = [[], [["user", "location", "Lisbon", "holds"]], [["user", "occupation", "baker", "holds"]]]
+    assert sorted(noted) == stay, "other replies' notes stay"
+    assert "Lisbon" in str(relations)
     assert "Porto" not in str(relations)
 
 

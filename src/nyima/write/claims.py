@@ -95,7 +95,7 @@ class ClaimsOf:
         if self.adds_only or not is_owners(self.turn):
             self.changes += [Add(claim) for claim in kept]
         else:
-            self._supersede(kept, pairs, looked, numbered)
+            self._supersede(kept, pairs, looked, numbered, {*shown})
         used = {id for c in self.changes for id in _ends_of(c)}
         return [*(Add(e) for id, e in entities.made.items() if id in used), *self.changes]
 
@@ -177,14 +177,17 @@ class ClaimsOf:
                 kept.append(replace(claim, stale=said is None))
         return kept
 
-    def _supersede(self, new: Sequence[Claim], pairs: Sequence[Claim], looked: Looked, numbered: set[str]) -> None:
+    def _supersede(
+        self, new: Sequence[Claim], pairs: Sequence[Claim], looked: Looked, numbered: set[str], shown: set[str]
+    ) -> None:
         """Close what both the reader and the second look say is over; of what one of them says so, mark
-        both sides uncertain. Neither of them closes anything alone."""
+        both sides uncertain. What the reader did not see, it cannot speak of: there the second look alone
+        decides."""
         closed: list[Claim] = []
         doubted: list[Claim] = []
         for old, over in zip(pairs, looked.over, strict=True):
             says = old.id in numbered
-            if over and says:
+            if over and (says or old.id not in shown):
                 closed.append(old)
             elif over or (says and over is None):
                 doubted.append(old)

@@ -131,7 +131,8 @@ def careful(request: Request) -> str:
 
 
 async def test_rates_of_a_good_and_of_a_careless_memory() -> None:
-    good = await change_quality([1, 2], "profile", ScriptedModel({"read": [truthful], "look": [careful]}), None)
+    hosted = ScriptedModel({"read": [truthful], "look": [careful]}, window=32_000)
+    good = await change_quality([1, 2], "profile", hosted, None)
     rates = {k: v["mean"] for k, v in good["rates"].items()}
     assert rates["known"] == 1.0
     assert rates["stale still live"] == 0.0

@@ -166,6 +166,17 @@ async def test_a_small_local_model_is_not_asked_again_and_closes_nothing(
         assert stand == ({("Braga", False)} if looks else {("Porto", True), ("Braga", True)})
 
 
+async def test_numbers_of_a_turn_that_states_nothing_label_nothing_where_nobody_looks_again(
+    db: Path, clock: FixedClock
+) -> None:
+    clock.at = T0
+    read = reading(Porto=[PORTO], tired=[("outdated", "1")])
+    model = ScriptedModel({"read": [read], "note": ['{"context": "", "knowledge": "Something."}']})
+    async with Memory.open(db, recipe="graph", embedder=HashEmbedder(), clock=clock, model=model) as memory:
+        await tell(memory, "I live in Porto.", "I am so tired of everything today.")
+        assert await holding(memory) == {PORTO}
+
+
 async def test_what_the_message_does_not_assert_is_not_kept(db: Path, clock: FixedClock) -> None:
     read = reading(Rome=[("user", "lives in", "Rome")])
     async with memory_that_reads(db, clock, read, SaysNo()) as memory:

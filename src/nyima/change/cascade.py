@@ -350,8 +350,8 @@ class Cascade:
         return list(found.values())
 
     def _only_rests(self, claim: Claim, gone: set[str]) -> bool:
-        """Whether a claim that the user made by hand only rests on what goes, and no turn
-        would give it again: it stays, uncertain."""
+        """Return whether the user made a claim by hand and no turn would give it again. Such a claim
+        stays, marked as uncertain, when what it rests on goes."""
         made = claim.provenance
         if made.writer != "user" or (made.turns and not made.records):
             return False

@@ -148,7 +148,7 @@ async def profile(common: Common) -> None:
 
 
 async def _before(memory: Memory, claims: Sequence[Claim]) -> dict[str, str]:
-    """What stood before each claim, in the same slot."""
+    """The values that each claim replaced, in its slot."""
     found: dict[str, str] = {}
     for claim in claims:
         history = (await memory.explain(claim.id)).history if claim.supersedes else ()

@@ -198,7 +198,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What the reply's own call noted about the user's turn: whether to keep it, the claims that it
+    """Notes of the reply's own call about the user's turn: whether to keep the turn, the claims that it
     states, and the numbers of the shown claims that it makes untrue. ``complete`` is False when the
     notes were missing or cut off; a job then makes them."""
 

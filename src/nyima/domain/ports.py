@@ -226,8 +226,8 @@ class PairScorer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a second look found: for each known claim whether the message makes it untrue (``over``), for
-    each new one whether the message asserts it (``said``); None where that is not sure."""
+    """The answers of a second look. ``over``: for each known claim, whether the message makes it untrue.
+    ``said``: for each new claim, whether the message asserts it. None stands for an unsure answer."""
 
     over: tuple[bool | None, ...] = ()
     said: tuple[bool | None, ...] = ()

@@ -75,7 +75,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What a claim gives a value of: an attribute of a subject. Claims of one slot may hold side by side."""
+    """An attribute of a subject. Several claims of one slot may hold side by side."""
 
     subject: str
     attribute: str
@@ -123,7 +123,7 @@ class _Record:
 
     @property
     def slot(self) -> Slot | None:
-        """What it gives a value of, where it is a claim."""
+        """The slot of a claim; None for other records."""
         return None
 
     @property

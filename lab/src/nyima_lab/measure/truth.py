@@ -58,7 +58,7 @@ class TruthCase:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """What one case found: for each rate that the case can say something of, 1.0 or 0.0."""
+    """The marks of one case: 1.0 or 0.0 for each rate that it counts in."""
 
     case: TruthCase
     marks: Mapping[str, float]

@@ -266,8 +266,10 @@ class Assistant:
 
     @property
     def _notes(self) -> bool:
-        """Whether the reply's call takes notes: not in a private chat, unless tools need its form."""
-        return self.recipe.takes_notes and (not self.private or bool(self.tools))
+        """Whether the reply's call takes notes: not in a private chat, nor where another call reads the
+        claims, unless tools need its form."""
+        own = not self.private and self.memory.parts.notes_in_reply(self.recipe)
+        return own or (self.recipe.takes_notes and bool(self.tools))
 
     def _builder(self, style: str | None = None) -> PromptBuilder:
         chat = self.memory.parts.chat

@@ -48,7 +48,7 @@ class ProgramReply:
 
     def __init__(self, asked: ProgramRequest, exchange: Exchange) -> None:
         self.asked, self._exchange = asked, exchange
-        self._asks = asked.notes and asked.writes and exchange.recipe.takes_notes
+        self._asks = asked.notes and asked.writes and exchange.memory.parts.notes_in_reply(exchange.recipe)
         self._stream, self._first = ReplyStream(_TAG), 0.0
         self.answer: Answer | None = None
 

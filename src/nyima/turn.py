@@ -158,8 +158,8 @@ async def _recalled(
 async def touched(memory: Memory, recipe: Recipe, query: Query) -> tuple[Claim, ...]:
     """Return the current claims that a message may touch; none where the reply's call takes no notes,
     or the recipe makes no claims."""
-    if not recipe.takes_notes or "claims" not in recipe.writers:
-        return ()
     parts = memory.parts
+    if not parts.notes_in_reply(recipe) or "claims" not in recipe.writers:
+        return ()
     vectors = QueryEmbedder(parts.queries or parts.embedder)
     return tuple(await touching(memory.store, memory.scope, vectors, query.text, query.at))

@@ -170,7 +170,16 @@ def default_chat_pack(settings: Settings) -> str:
 def _local(settings: Settings, pack: str) -> ChatModel:
     from nyima.models.local import LocalChat
 
-    return LocalChat(shelf(settings).files(pack)["model.gguf"], pack, threads=min(settings.threads, 4))
+    file = shelf(settings).files(pack)["model.gguf"]
+    return LocalChat(file, pack, threads=min(settings.threads, 4), adapter=_claims_adapter(settings, pack))
+
+
+def _claims_adapter(settings: Settings, pack: str) -> Path | None:
+    """The adapter with which a pack reads claims: one that was trained here, else the one that comes with
+    Nyima; None where there is neither."""
+    own = Path(settings.trained).expanduser() if settings.trained else settings.cache / "trained"
+    shipped = Path(__file__).parents[1] / "models" / "adapters"
+    return next((file for folder in (own / "claims", shipped) if (file := folder / f"{pack}.gguf").is_file()), None)
 
 
 def _listens(port: int) -> bool:

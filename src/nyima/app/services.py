@@ -18,6 +18,7 @@ from nyima.domain.roles import Reader, Retriever
 from nyima.domain.storage import AskEvents, Store
 from nyima.errors import ConfigError
 from nyima.language.words import tokens
+from nyima.prompts.trained_reading import READS_CLAIMS
 from nyima.read.calls import Caller, DailyBudget
 from nyima.read.embedding import QueryEmbedder
 from nyima.read.kit import Kit
@@ -115,6 +116,12 @@ class Services:
         caller, chat = self.caller(self.writer_chat), self.writer_chat
         hosted = chat is not None and chat.window >= _HOSTED_WINDOW
         return PromptedVerifier(caller) if caller is not None and hosted else None
+
+    def notes_in_reply(self, recipe: Recipe) -> bool:
+        """Return whether the reply's call also takes notes. A model that was trained to read claims does that
+        in a call of its own, with a much shorter prompt."""
+        writer = self.writer_chat
+        return recipe.takes_notes and (writer is None or READS_CLAIMS not in writer.trained)
 
     # --- reading ---
 

@@ -178,6 +178,11 @@ class ChatModel(Protocol):
         """Whether the server can be bound to a GBNF grammar."""
         ...
 
+    @property
+    def trained(self) -> frozenset[str]:
+        """The lanes for whose prompts the model was trained."""
+        ...
+
     def stream(
         self,
         messages: Sequence[Message],

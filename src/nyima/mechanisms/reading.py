@@ -27,6 +27,9 @@ from nyima.language.subclasses import read_subclasses
 from nyima.language.words import cut_tokens, tokens
 from nyima.prompts.notes import parse_claims, parse_facts, parse_numbers
 from nyima.prompts.prompt import Prompt
+from nyima.prompts.trained_reading import READS_CLAIMS, claims_question, read_claims_answer
+from nyima.prompts.trained_reading import VERSION as CLAIMS_VERSION
+from nyima.read.calls import Caller
 from nyima.read.embedding import QueryEmbedder, index_pending
 from nyima.read.prompting import numbered
 from nyima.read.touching import touching
@@ -44,6 +47,8 @@ _ROOM_LOCAL, _ROOM_HOSTED = 500, 4_000
 """Tokens of messages that one call reads: of a local model, of a hosted one."""
 _A_TURN = 90
 """Tokens that the answer may take for each message."""
+_BEFORE_TOKENS, _ANSWER = 60, 160
+"""Of a model that was trained to read: tokens of what was said before the message, and of its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,23 @@ class ReadOut(BaseModel):
     """What the messages say."""
 
     turns: list[ReadTurn]
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    """What a reader made of one message: whether to keep it (None: it did not say), what it states, and the
+    numbers of the shown claims that it makes untrue."""
+
+    remember: bool | None = None
+    claims: tuple[Noted, ...] = ()
+    outdated: tuple[int, ...] = ()
+
+
+def _heard(read: ReadTurn | None) -> _Heard:
+    if read is None:
+        return _Heard()
+    claims = (*parse_claims(read.claims), *parse_facts(read.facts))
+    return _Heard(read.remember, claims, parse_numbers(read.outdated))
 
 
 READ: Prompt[ReadIn, ReadOut] = Prompt("read", ReadOut, _A_TURN)
@@ -143,9 +165,11 @@ class ClaimWriter:
     async def _read(self, scope: Scope, turn: Turn, before: Sequence[Turn], job: Job) -> tuple[Event | None, Written]:
         """Ask the model about a turn and others that wait. An answer that cannot be read leaves the
         turns kept in their own words."""
-        desk, caller = self.desk, self.desk.caller
+        caller = self.desk.caller
         if caller is None:
             return None, Written()
+        if READS_CLAIMS in caller.model.trained:
+            return await self._read_one(scope, caller, turn, before, job)
         turns = await self._waiting(scope, turn, job)
         known = await self._known(scope, turns)
         given = ReadIn(
@@ -163,30 +187,45 @@ class ClaimWriter:
         jobs: list[Job] = []
         events: list[Event] = []
         for number, read_turn in enumerate(turns, 1):
-            body, follow = self._noted(read_turn, found.get(number), known, by, job)
-            events.append(notes_event(read_turn, body, desk.clock))
+            event, follow = self._noted(read_turn, _heard(found.get(number)), known, by, job)
+            events.append(event)
             jobs += follow
         return events[0], Written(jobs=tuple(jobs), events=tuple(events))
 
-    def _noted(
-        self, turn: Turn, read: ReadTurn | None, known: Sequence[Claim], by: str, job: Job
-    ) -> tuple[dict[str, object], list[Job]]:
+    async def _read_one(
+        self, scope: Scope, caller: Caller, turn: Turn, before: Sequence[Turn], job: Job
+    ) -> tuple[Event, Written]:
+        """Ask a model that was trained for it about one turn: its prompt is short, and it was trained on one
+        message at a time."""
+        known = await self._known(scope, [turn])
+        said_before = before[-1].text if before and before[-1].role is not turn.role else ""
+        asked = claims_question(
+            [claim.text for claim in known], cut_tokens(said_before, _BEFORE_TOKENS), cut_tokens(turn.text, _ROOM_LOCAL)
+        )
+        heard, by = _Heard(), "rule"
+        answer = await caller.text(scope, CLAIMS_VERSION, asked, max_tokens=_ANSWER, lane=READS_CLAIMS)
+        try:
+            heard, by = _Heard(None, *read_claims_answer(answer.text)), CLAIMS_VERSION
+        except ModelGarbled:
+            await caller.fallback(scope, CLAIMS_VERSION)
+        event, follow = self._noted(turn, heard, known, by, job)
+        return event, Written(jobs=tuple(follow), events=(event,))
+
+    def _noted(self, turn: Turn, heard: _Heard, known: Sequence[Claim], by: str, job: Job) -> tuple[Event, list[Job]]:
         """The journal's line for a turn, and the jobs that it asks for."""
-        claims = (*parse_claims(read.claims), *parse_facts(read.facts)) if read is not None else ()
-        outdated = parse_numbers(read.outdated) if read is not None else ()
-        word = read.remember if read is not None else None
-        stated = sum(quote_of(claim.value, turn) is not None for claim in claims)
-        remember = worth_keeping(turn.text, word, stated)
+        stated = sum(quote_of(claim.value, turn) is not None for claim in heard.claims)
+        remember = worth_keeping(turn.text, heard.remember, stated)
         body: dict[str, object] = {
             "remember": remember,
-            "model": word,
-            "claims": [[c.who, c.what, c.value, c.status] for c in claims],
-            "outdated": [known[n - 1].id for n in outdated if 0 < n <= len(known)],
+            "model": heard.remember,
+            "claims": [[c.who, c.what, c.value, c.status] for c in heard.claims],
+            "outdated": [known[n - 1].id for n in heard.outdated if 0 < n <= len(known)],
             "known": [c.id for c in known],
             "by": by,
         }
-        asked = self.desk.follow_ups(Notes(remember, claims, outdated, complete=True))
-        return body, [follow_up(name, turn.id, job.recipe, suffix) for name, suffix in asked]
+        asked = self.desk.follow_ups(Notes(remember, heard.claims, heard.outdated, complete=True))
+        jobs = [follow_up(name, turn.id, job.recipe, suffix) for name, suffix in asked]
+        return notes_event(turn, body, self.desk.clock), jobs
 
     def _room(self) -> int:
         """How many tokens of messages one call reads."""

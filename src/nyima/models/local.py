@@ -14,21 +14,27 @@ from nyima.domain.ports import Completion, Message
 from nyima.errors import PackError
 from nyima.models.openai import Endpoint, OpenAIChat
 from nyima.models.reached import Reached
+from nyima.prompts.trained_reading import READS_CLAIMS
 
 __all__ = ["LocalChat"]
 
-_LANES: Mapping[str, int] = {"chat": 0, "note": 1, "gate": 1, "": 2}
+_LANES: Mapping[str, int] = {"chat": 0, "note": 1, "gate": 1, "": 2, READS_CLAIMS: 3}
 _LOAD_SECONDS = 180.0
 
 
 class LocalChat:
     """A GGUF file served by a child of this process; it starts at the first call and
-    ends with it. The chat and the notes have a slot of their own in the prefix cache."""
+    ends with it. Each family of prompts has a slot of its own in the prefix cache. ``adapter`` is a LoRA
+    adapter that was trained to read claims; it is applied to the requests of that lane alone."""
 
     grammars = True
 
-    def __init__(self, file: Path, name: str, *, window: int = 4_096, threads: int = 2) -> None:
+    def __init__(
+        self, file: Path, name: str, *, window: int = 4_096, threads: int = 2, adapter: Path | None = None
+    ) -> None:
         self.name = name
+        self.trained = frozenset({READS_CLAIMS} if adapter is not None else ())
+        self._adapter = adapter
         self.window = window
         self._file = file
         self._threads = threads
@@ -43,7 +49,7 @@ class LocalChat:
             if self._chat is not None and self._child is not None and self._child.returncode is None:
                 return self._chat
             arguments = [str(self._file), str(self.window), str(max(_LANES.values()) + 1), str(self._threads)]
-            arguments.append(self.name)
+            arguments += [self.name, str(self._adapter or "")]
             # A passive wait policy: with both cores busy, spinning threads starve each other.
             launch = (
                 "import os, sys; os.environ.setdefault('OMP_WAIT_POLICY', 'PASSIVE');"
@@ -66,7 +72,14 @@ class LocalChat:
                 )
             url = json.loads(line)["url"] + "/v1"
             endpoint = Endpoint(url, "local", seconds=600.0, retries=2)
-            self._chat = OpenAIChat(self.name, endpoint, window=self.window, grammars=True, slots=_LANES)
+            self._chat = OpenAIChat(
+                self.name,
+                endpoint,
+                window=self.window,
+                grammars=True,
+                slots=_LANES,
+                adapters=dict.fromkeys(self.trained, 0),
+            )
             return self._chat
 
     async def stream(

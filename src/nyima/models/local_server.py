@@ -17,7 +17,7 @@ __all__ = ["main"]
 def main() -> None:
     """Load the model that ``argv`` names and serve until standard input closes."""
     path, window, lanes, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
-    name = sys.argv[5]
+    name, adapter = sys.argv[5], sys.argv[6]
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
@@ -30,6 +30,8 @@ def main() -> None:
     params.n_parallel = lanes
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
+    if adapter:  # it is applied to the requests that ask for it
+        params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(adapter, 0.0)]
     params.cache_ram_mib = 512
     params.warmup = False
     params.use_jinja = True

@@ -93,18 +93,21 @@ class OpenAIChat:
 
     A server that refuses a JSON schema is asked without one from then on. ``slots`` maps
     a lane to a slot of a llama.cpp server, so that each prompt family keeps its prefix
-    cache; with ``grammars`` a GBNF grammar is sent where one is given.
+    cache; with ``grammars`` a GBNF grammar is sent where one is given. ``adapters`` maps a lane to the
+    number of the LoRA adapter that a llama.cpp server applies to its requests.
     """
 
     def __init__(
         self, model: str, endpoint: Endpoint, *, window: int = 32_000, grammars: bool = False,
-        slots: Mapping[str, int] | None = None,
+        slots: Mapping[str, int] | None = None, adapters: Mapping[str, int] | None = None,
     ) -> None:  # fmt: skip
         self.name = model
         self.window = window
         self.grammars = grammars
         self._endpoint = endpoint
+        self.trained = frozenset(adapters or ())
         self._slots = slots
+        self._adapters = adapters or {}
         self._schemas = True
         self._refused: set[str] = set()
 
@@ -123,6 +126,8 @@ class OpenAIChat:
         if self._slots is not None:
             extra["id_slot"] = self._slots.get(lane, max(self._slots.values()))
             extra["cache_prompt"] = True
+        if lane in self._adapters:
+            extra["lora"] = [{"id": self._adapters[lane], "scale": 1.0}]
         if grammar is not None and self.grammars:
             extra["grammar"] = grammar
             schema = None

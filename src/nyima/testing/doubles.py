@@ -95,6 +95,7 @@ class ScriptedModel:
     name: str = "scripted"
     window: int = 4_096
     grammars: bool = True
+    trained: frozenset[str] = frozenset()
     piece: int = 7
     requests: list[Request] = field(default_factory=list[Request])
     closed: bool = False

@@ -103,6 +103,11 @@ class ReplayedModel:
         """As the model says."""
         return self.model.grammars
 
+    @property
+    def trained(self) -> frozenset[str]:
+        """As the model says."""
+        return self.model.trained
+
     async def stream(
         self,
         messages: Sequence[Message],
@@ -115,6 +120,7 @@ class ReplayedModel:
     ) -> AsyncIterator[str | Completion]:
         """The kept answer in one piece, else the model's, which is kept when it is whole."""
         asked = [self.name, [(m.role, m.content) for m in messages], max_tokens, temperature, schema, grammar]
+        asked += [lane] if lane in self.trained else []
         key = hashlib.sha256(json.dumps(asked, ensure_ascii=False, sort_keys=True).encode()).hexdigest()
         self.meter.last = tuple(messages)
         kept = self.calls.get(key)

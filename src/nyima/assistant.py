@@ -29,6 +29,7 @@ from nyima.language.intent import is_goodbye
 from nyima.mechanisms.reading import noted_in
 from nyima.memory import BlockingMemory, Explanation, Memory, Said
 from nyima.prompts.prompt import sections
+from nyima.read.outdating import Outdating
 from nyima.read.prompting import Known, PromptBuilder, Shot
 from nyima.read.recall import Recaller
 from nyima.read.trace import trace_event
@@ -114,6 +115,7 @@ class Assistant:
         tools: Sequence[Callable[..., Any] | str] | None = None,
         clock: Clock | None = None,
         verifier: Verifier | None = None,
+        outdating: Outdating | None = None,
     ) -> Opening[Assistant, BlockingAssistant]:
         """Open a companion on a memory file.
 
@@ -124,7 +126,7 @@ class Assistant:
         """
 
         async def start() -> Assistant:
-            parts = parts_for(path, user, recipe, model, embedder, clock, verifier)
+            parts = parts_for(path, user, recipe, model, embedder, clock, verifier, outdating)
             memory = Memory(parts)
             chosen = load_tools(parts.settings.tools if tools is None else tools)
             return cls(memory, tools=chosen, shots=read_shots(parts))

@@ -29,6 +29,7 @@ from nyima.language.subclasses import read_subclasses
 from nyima.language.words import content_words, fold, stems
 from nyima.mechanisms.by_hand import Hand, Statement, value_in
 from nyima.mechanisms.conditional import passive_note
+from nyima.read.outdating import Outdating
 from nyima.read.plan import PASSAGES
 from nyima.read.recall import Recaller
 from nyima.read.trace import trace_event
@@ -141,18 +142,20 @@ class Memory:
         embedder: Embedder | str | None = None,
         clock: Clock | None = None,
         verifier: Verifier | None = None,
+        outdating: Outdating | None = None,
     ) -> Opening[Memory, BlockingMemory]:
         """Open or create a memory file.
 
         Without a ``model`` no chat model is ever called: turns are kept and found by
         words and vectors. ``model`` and ``embedder`` take an object, a name, or None for
         what the settings say; ``embedder="none"`` leaves the vectors out. ``verifier`` looks again at
-        what was read, before it is believed.
+        what was read, before it is believed; ``outdating`` finds what a newer message makes untrue (the
+        model that comes with Nyima, unless ``embedder`` is an object).
         Raises StoreError, PackError or ConfigError on opening.
         """
 
         async def start() -> Memory:
-            return cls(parts_for(path, user, recipe, model, embedder, clock, verifier))
+            return cls(parts_for(path, user, recipe, model, embedder, clock, verifier, outdating))
 
         return Opening(start, BlockingMemory)
 

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from nyima.domain.ports import Completion
+import pytest
+
+from nyima.domain.ports import READS_CLAIMS, Completion
 from nyima.models.local import LocalChat
 
 
@@ -47,3 +49,9 @@ async def test_requests_for_one_slot_wait_for_each_other_and_other_lanes_do_not(
     assert not any({"note", "gate"} <= set(lanes) for lanes in slots.together)
     assert not any({"summary", "fold"} <= set(lanes) for lanes in slots.together)
     assert any({"chat", "note"} <= set(lanes) for lanes in slots.together)
+
+
+@pytest.mark.parametrize("adapter", [None, Path("a.gguf")])
+def test_a_model_with_an_adapter_is_trained_to_read_claims(tmp_path: Path, adapter: Path | None) -> None:
+    local = LocalChat(tmp_path / "model.gguf", "local", adapter=adapter)
+    assert local.trained == ({READS_CLAIMS} if adapter else set())

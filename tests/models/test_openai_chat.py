@@ -62,6 +62,16 @@ async def test_a_grammar_and_a_slot_go_to_llama_cpp() -> None:
         assert "response_format" not in server.requests[0]
 
 
+async def test_an_adapter_is_applied_to_the_requests_of_its_lane_alone() -> None:
+    with openai_server() as server:
+        model = OpenAIChat("m", Endpoint(server.url, "k"), slots={"": 0}, adapters={"claims": 0})
+        assert model.trained == {"claims"}
+        await ask(model, lane="claims")
+        await ask(OpenAIChat("m", Endpoint(server.url, "k"), adapters={"claims": 0}), lane="chat")
+        assert server.requests[0]["lora"] == [{"id": 0, "scale": 1.0}]
+        assert "lora" not in server.requests[1]
+
+
 async def test_a_busy_server_is_asked_again_and_every_try_is_counted() -> None:
     with openai_server(plan=[503, "fine"], headers={"Retry-After": "0.01"}) as server:
         pieces, done = await ask(OpenAIChat("m", Endpoint(server.url, "k", retries=2)))

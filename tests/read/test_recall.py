@@ -13,8 +13,9 @@ from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Budget, Evidence, Query, Recall, Step
 from nyima.domain.records import Interval
 from nyima.domain.roles import Judgement, Planned, Retriever
-from nyima.errors import ModelUnreachable, SourceFailed, StoreError
+from nyima.errors import ModelError, ModelUnreachable, PackError, SourceFailed, StoreError
 from nyima.read.embedding import QueryEmbedder
+from nyima.read.outdating import Outdating
 from nyima.read.recall import BudgetSelector, Recaller
 from nyima.testing import MemoryStore
 
@@ -203,3 +204,39 @@ def test_a_share_of_the_best_is_needed() -> None:
 def test_a_source_may_bring_as_many_as_its_limit() -> None:
     assert kept(0.3, 0.9, 0.5, 0.7) == [0.9, 0.7, 0.5]
     assert kept(0.3, 0.9, 0.5, limits={"notes": 2, "web": 0}) == [0.9, 0.5]
+
+
+class Compares:
+    """Says of every pair that the newer one makes the older one untrue, or fails."""
+
+    name = "compares"
+
+    def __init__(self, error: ModelError | None = None) -> None:
+        self.error = error
+
+    async def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        if self.error is not None:
+            raise self.error
+        return [1.0] * len(pairs)
+
+
+@pytest.mark.parametrize(
+    ("error", "order", "failed"),
+    [
+        (None, ["new", "old"], {}),
+        (PackError("the judge is damaged"), ["old", "new"], {"outdating": "the judge is damaged"}),
+    ],
+)
+async def test_what_is_out_of_date_stands_behind_what_is_newer(
+    error: ModelError | None, order: list[str], failed: Mapping[str, str]
+) -> None:
+    old = piece(episode("old", "I live in Leeds"), score=0.9)
+    new = piece(episode("new", "I moved", valid=Interval(T0 + timedelta(days=3))), score=0.5)
+    recaller = Recaller(
+        MemoryStore(), Plans("s"), {"s": Shelf(old, new)}, Judges(True), BudgetSelector(), QueryEmbedder(None),
+        outdating=Outdating(Compares(error), 0.5),
+    )  # fmt: skip
+    found = await recaller.recall(SCOPE, QUERY, Budget())
+    assert [e.record.id for e in found.kept] == order
+    assert [e.label for e in found.kept if e.record.id == "old"] == ["" if error else "earlier"]
+    assert found.failed == failed

@@ -26,6 +26,7 @@ from nyima.errors import ConfigError, NoModel
 if TYPE_CHECKING:
     from nyima.domain.recipe import Recipe
     from nyima.models.packs import PackShelf
+    from nyima.read.outdating import Outdating
 
 __all__ = [
     "Services",
@@ -35,6 +36,7 @@ __all__ = [
     "default_chat_pack",
     "find_chat_model",
     "find_embedder",
+    "find_outdating",
     "load_settings",
     "shelf",
 ]
@@ -175,11 +177,16 @@ def _local(settings: Settings, pack: str) -> ChatModel:
 
 
 def _claims_adapter(settings: Settings, pack: str) -> Path | None:
-    """The adapter with which a pack reads claims: one that was trained here, else the one that comes with
-    Nyima; None where there is neither."""
+    """The adapter with which a pack reads claims; None where there is none for it."""
+    folder = _trained(settings, "claims", f"{pack}.gguf")
+    return None if folder is None else folder / f"{pack}.gguf"
+
+
+def _trained(settings: Settings, what: str, file: str) -> Path | None:
+    """The folder that has a file of something trained: the user's own first, then that of the package."""
     own = Path(settings.trained).expanduser() if settings.trained else settings.cache / "trained"
-    shipped = Path(__file__).parents[1] / "models" / "adapters"
-    return next((file for folder in (own / "claims", shipped) if (file := folder / f"{pack}.gguf").is_file()), None)
+    shipped = Path(__file__).parents[1] / "models" / "trained"
+    return next((folder / what for folder in (own, shipped) if (folder / what / file).is_file()), None)
 
 
 def _listens(port: int) -> bool:
@@ -230,6 +237,32 @@ def find_embedder(settings: Settings, name: str | None = None) -> Embedder | Non
         return _onnx(folder / "model.onnx", folder / "tokenizer.json", f"trained:{folder.name}")
     files = shelf(settings).files(name)
     return _onnx(files["model.onnx"], files["tokenizer.json"], name)
+
+
+def find_outdating(settings: Settings) -> Outdating | None:
+    """Who finds that a newer message makes an earlier one untrue: a model that was trained here, else the
+    one that comes with Nyima; None where the settings or the packages leave it out. It reads English."""
+    from nyima.models.embed import runtime_missing
+
+    if not settings.judge or settings.embedder == "none" or runtime_missing():
+        return None
+    folder = _trained(settings, "judge", "judge.json")
+    return None if folder is None else _outdating(folder)
+
+
+@functools.lru_cache(maxsize=2)
+def _outdating(folder: Path) -> Outdating:
+    """The judge of a folder: one for all memories of the process."""
+    import json
+
+    from nyima.models.pair_scorer import OnnxPairScorer
+    from nyima.read.outdating import Outdating
+
+    try:
+        threshold = float(json.loads((folder / "judge.json").read_text("utf-8"))["earlier"])
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise ConfigError(f"{folder / 'judge.json'} cannot be read ({error!r}): train the judge again") from error
+    return Outdating(OnnxPairScorer(folder), threshold)
 
 
 @functools.lru_cache(maxsize=4)

@@ -6,11 +6,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from nyima.app.environment import SystemClock, build, find_chat_model, find_embedder, load_settings
+from nyima.app.environment import SystemClock, build, find_chat_model, find_embedder, find_outdating, load_settings
 from nyima.app.services import Services
 from nyima.app.sources_file import read_sources
 from nyima.domain.ports import ChatModel, Clock, Embedder, Verifier
 from nyima.errors import ConfigError
+from nyima.read.outdating import Outdating
 from nyima.read.prompting import Shot
 
 __all__ = ["parts_for", "read_shots"]
@@ -24,6 +25,7 @@ def parts_for(
     embedder: Embedder | str | None,
     clock: Clock | None,
     verifier: Verifier | None = None,
+    outdating: Outdating | None = None,
 ) -> Services:
     """Settings and objects as parts."""
     settings = load_settings(
@@ -36,9 +38,11 @@ def parts_for(
     chat = model if model is not None and not isinstance(model, str) else None
     if chat is None and model != "none":
         chat = find_chat_model(settings)
+    given = embedder is not None and not isinstance(embedder, str)
     vectors = embedder if embedder is not None and not isinstance(embedder, str) else find_embedder(settings)
+    judge = outdating if outdating is not None or given else find_outdating(settings)
     services = build(settings, chat=chat, embedder=vectors, clock=clock or SystemClock())
-    return replace(services, sources=read_sources(settings), given_verifier=verifier)
+    return replace(services, sources=read_sources(settings), given_verifier=verifier, outdating=judge)
 
 
 def read_shots(parts: Services) -> list[Shot]:

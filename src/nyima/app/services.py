@@ -12,16 +12,16 @@ from nyima.app.settings import Settings, read_zone
 from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Notes
 from nyima.domain.mechanism import Registry, Source, When
-from nyima.domain.ports import ChatModel, Clock, Embedder, Event, Verifier
+from nyima.domain.ports import READS_CLAIMS, ChatModel, Clock, Embedder, Event, Verifier
 from nyima.domain.recipe import Recipe, SourceSpec
 from nyima.domain.roles import Reader, Retriever
 from nyima.domain.storage import AskEvents, Store
 from nyima.errors import ConfigError
 from nyima.language.words import tokens
-from nyima.prompts.trained_reading import READS_CLAIMS
 from nyima.read.calls import Caller, DailyBudget
 from nyima.read.embedding import QueryEmbedder
 from nyima.read.kit import Kit
+from nyima.read.outdating import Outdating
 from nyima.read.reader import ReviewedReader
 from nyima.read.recall import Recaller
 from nyima.read.refine import Refiner
@@ -56,6 +56,7 @@ class Services:
     queries: Embedder | None = None
     sources: tuple[Source, ...] = ()
     given_verifier: Verifier | None = None
+    outdating: Outdating | None = None
     shared: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @property
@@ -182,6 +183,7 @@ class Services:
             kit.vectors,
             recipe.rounds,
             self.zone,
+            self.outdating,
         )
 
     def _retriever(self, kit: Kit, spec: SourceSpec) -> Retriever:

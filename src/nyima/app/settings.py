@@ -60,6 +60,7 @@ class Settings:
     learn: bool = False
     sources: str = ""
     trained: str = ""
+    judge: bool = True
     subclasses: tuple[str, ...] = ()
     threads: int = field(default_factory=lambda: max(1, min(4, os.cpu_count() or 2)))
     hub: bool = True

@@ -15,6 +15,7 @@ from nyima.domain.records import Claim, Slot
 
 __all__ = [
     "LAPSED",
+    "READS_CLAIMS",
     "ChatModel",
     "Clock",
     "Completion",
@@ -36,6 +37,9 @@ __all__ = [
 
 LAPSED = "the worker that had it ended before the work was done"
 """How the error of a job begins whose lease ran out; the number of times in a row follows."""
+
+READS_CLAIMS = "claims"
+"""The lane of prompts in which a model that was trained for it reads claims from one message."""
 
 Vector: TypeAlias = bytes
 """A unit vector as packed little-endian float32 numbers."""

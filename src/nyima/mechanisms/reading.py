@@ -17,7 +17,7 @@ from nyima.domain.changes import Delta
 from nyima.domain.conversation import Role, Scope, Turn
 from nyima.domain.evidence import Noted, Notes
 from nyima.domain.mechanism import Mechanism, Source, When, Writer
-from nyima.domain.ports import Event, Job, follow_up
+from nyima.domain.ports import READS_CLAIMS, Event, Job, follow_up
 from nyima.domain.records import Claim, Provenance
 from nyima.domain.roles import Written
 from nyima.domain.storage import AskEvents, AskJobs, AskTurns
@@ -27,8 +27,8 @@ from nyima.language.subclasses import read_subclasses
 from nyima.language.words import cut_tokens, tokens
 from nyima.prompts.notes import parse_claims, parse_facts, parse_numbers
 from nyima.prompts.prompt import Prompt
-from nyima.prompts.trained_reading import READS_CLAIMS, claims_question, read_claims_answer
 from nyima.prompts.trained_reading import VERSION as CLAIMS_VERSION
+from nyima.prompts.trained_reading import claims_question, read_claims_answer
 from nyima.read.calls import Caller
 from nyima.read.embedding import QueryEmbedder, index_pending
 from nyima.read.prompting import numbered
@@ -255,7 +255,9 @@ class ClaimWriter:
         """The current claims that any of the turns may touch, those of the first turn first."""
         if "claims" not in self.desk.recipe.writers:
             return []
-        vectors = QueryEmbedder(self.desk.embedder)
+        # What the turn before stated has no vector yet.
+        there = self.desk.embedder is not None and await self._indexed(scope)
+        vectors = QueryEmbedder(self.desk.embedder if there else None)
         each = [
             await touching(self.desk.store, scope, vectors, t.text, t.at, _MOST_SHOWN)
             for t in turns if is_owners(t)

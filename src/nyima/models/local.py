@@ -10,11 +10,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nyima.domain.ports import Completion, Message
+from nyima.domain.ports import READS_CLAIMS, Completion, Message
 from nyima.errors import PackError
 from nyima.models.openai import Endpoint, OpenAIChat
 from nyima.models.reached import Reached
-from nyima.prompts.trained_reading import READS_CLAIMS
 
 __all__ = ["LocalChat"]
 

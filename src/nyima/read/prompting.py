@@ -15,6 +15,7 @@ from nyima.domain.records import Claim, Passage, Profile, Status
 from nyima.language.words import cut_tokens, tokens
 from nyima.prompts.notes import render_notes, render_reply
 from nyima.prompts.prompt import fill, sections
+from nyima.read.conflicts import EARLIER
 
 __all__ = ["GRAMMAR", "Known", "PromptBuilder", "Shot", "numbered", "quoted", "reply_schema", "shown"]
 
@@ -132,7 +133,9 @@ def _label(piece: Evidence) -> str:
         what = f": {_plain(', '.join(piece.ended))}" if piece.ended else ""
         rest = "; the rest is not known any more" if piece.stale is not None else ""
         return f" (no longer true since {piece.superseded.strftime('%-d %b %Y')}{what}{rest})"
-    return f" (not known any more since {piece.stale.strftime('%-d %b %Y')})" if piece.stale is not None else ""
+    if piece.stale is not None:
+        return f" (not known any more since {piece.stale.strftime('%-d %b %Y')})"
+    return " (earlier; a newer one says otherwise)" if piece.label == EARLIER else ""
 
 
 def shown(evidence: Sequence[Evidence], room: int) -> list[Evidence]:

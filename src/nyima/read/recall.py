@@ -15,8 +15,10 @@ from nyima.domain.roles import Judge, Planner, Retriever, Selector
 from nyima.domain.storage import Store
 from nyima.errors import ModelError, SourceFailed
 from nyima.language.times.moment import asked_period
+from nyima.read.conflicts import newest_first
 from nyima.read.embedding import QueryEmbedder
 from nyima.read.labels import labelled
+from nyima.read.outdating import Outdating
 from nyima.read.ranking import deduplicate, select
 
 __all__ = ["MECHANISM", "BudgetSelector", "Recaller"]
@@ -45,7 +47,7 @@ class BudgetSelector:
 @dataclass(frozen=True, slots=True)
 class Recaller:
     """Runs a query through the roles. ``rounds`` is the most further searches; ``zone`` is the
-    user's, for "yesterday"."""
+    user's, for "yesterday"; ``outdating`` finds what a newer piece makes untrue."""
 
     store: Store
     planner: Planner
@@ -55,6 +57,7 @@ class Recaller:
     vectors: QueryEmbedder
     rounds: int = 0
     zone: tzinfo = UTC
+    outdating: Outdating | None = None
 
     async def recall(self, scope: Scope, query: Query, budget: Budget) -> Recall:
         """What was found and kept, with the trace. A store that fails raises; an
@@ -80,6 +83,7 @@ class Recaller:
             rounds += 1
         selection = self.selector.select(query, judged, budget)
         kept = await labelled(self.store, scope, query, selection.kept)
+        kept = await self._newest_first(kept, failed)
         seen = {e.record.id for e in judged}
         found = [*judged, *(e for e in found if e.record.id not in seen)]
         if self.vectors.failed:
@@ -101,6 +105,17 @@ class Recaller:
             planned.by,
             tuple(name for name in self.retrievers if name not in {step.source for step in plan}),
         )
+
+    async def _newest_first(self, kept: tuple[Evidence, ...], failed: dict[str, str]) -> tuple[Evidence, ...]:
+        """The pieces with what is out of date behind what is newer. A model that fails leaves them as they
+        are."""
+        if self.outdating is None:
+            return kept
+        try:
+            return newest_first(kept, await self.outdating.replaced(kept))
+        except ModelError as error:
+            failed["outdating"] = str(error)
+            return kept
 
     async def _retrieve(self, scope: Scope, plan: Sequence[Step], failed: dict[str, str]) -> list[Evidence]:
         """What the steps bring: those that depend on nothing at the same time, each other

@@ -143,15 +143,18 @@ class ClaimsOf:
         return [c for c in by_id.values() if c.id not in own and self.turn.id not in c.provenance.turns[-1:]]
 
     def _again(self, claim: Claim, near: Sequence[Claim]) -> bool:
-        """Note that a claim is told again, where it is: its record gains the turn, and is certain."""
+        """Note that a claim is told again, where it is: its record gains the turn, and is certain. What was
+        stated by hand rests on no turn, and goes on without one: else it would go with the turn."""
         same = next((old for old in near if claim.says_the_same(old)), None)
         if same is None:
             return False
         made = same.provenance
+        if not made.turns and not same.stale:
+            return True
         successor = replace(
             same,
             id=claim.id,
-            provenance=replace(made, turns=tuple(dict.fromkeys((*made.turns, self.turn.id)))),
+            provenance=replace(made, turns=tuple(dict.fromkeys((*made.turns, self.turn.id))) if made.turns else ()),
             recorded=Interval(self.now),
             supersedes=same.id,
             stale=False,

@@ -55,7 +55,9 @@ def _checked(written: object, writer: Writer, subject: str) -> Written:
         raise ConfigError(f"the writer {writer.name!r} returned {type(written).__name__}: return a Written")
     for change in written.delta.changes:
         record = change.record if isinstance(change, Add) else change.successor if isinstance(change, Revise) else None
-        if isinstance(record, Note | Episode | Claim) and not (record.provenance.turns or record.provenance.records):
+        made = record.provenance if isinstance(record, Note | Episode | Claim) else None
+        by_hand = isinstance(change, Revise) and made is not None and made.writer == "user"
+        if record is not None and made is not None and not (made.turns or made.records or by_hand):
             raise ConfigError(
                 f"the writer {writer.name!r} made the record {record.id!r} and does not say of what, so that no erase"
                 " would find it: give Provenance(turns=…)"

@@ -15,6 +15,7 @@ from nyima.domain.conversation import Scope
 from nyima.domain.evidence import Evidence, Query
 from nyima.errors import ConfigError, InputError, PackError
 from nyima.models.embed import OnnxEmbedder
+from nyima.models.pair_scorer import OnnxPairScorer, pair_types
 from nyima.read.embedding import QueryEmbedder
 from nyima.read.sources import SourceChoice
 from nyima.testing import HashEmbedder, ScriptedModel
@@ -22,7 +23,6 @@ from nyima.testing.contract import T0, note
 from nyima_lab.baselines.trained_roles import ClassifierPlanner, TrainedJudge
 from nyima_lab.measure.grounded import Piece, Sample
 from nyima_lab.models.focus import FocusModel
-from nyima_lab.models.pair_scorer import OnnxPairScorer, pair_types
 from nyima_lab.models.unified import Design, UnifiedModel, allowed
 from nyima_lab.train.focus_training import train_focus
 from nyima_lab.train.loop import Schedule, batched, choose_device

@@ -178,7 +178,7 @@ def _model(kit: Kit) -> SourceModel:
 
 def _scorer(kit: Kit, what: str) -> PairScorer:
     """A trained cross-encoder, ``nli`` or ``ranker``; loaded once."""
-    from nyima_lab.models.pair_scorer import OnnxPairScorer
+    from nyima.models.pair_scorer import OnnxPairScorer
 
     found: PairScorer = kit.loaded(what, lambda: OnnxPairScorer(kit.trained(what)))
     return found

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nyima.cli.common import Common, command, console, ensure_packs
+from nyima.errors import InputError
 from nyima_lab.commands.evaluate_runs import closing, open_model
 
 if TYPE_CHECKING:
@@ -214,6 +215,45 @@ async def truth(
     common.show(_written(chosen, report), text)
 
 
+async def lives(
+    common: Common,
+    files: Annotated[list[Path], typer.Argument(help="Lives as JSON lines.", exists=True, dir_okay=False)],
+    chosen: With,
+    real: Annotated[
+        Path | None, typer.Option("--real", help="The files annotate turns of the data in this folder.")
+    ] = None,
+    part: Annotated[str, typer.Option("--part", help="all, odd or even lines.")] = "all",
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most so many lives.")] = None,
+) -> None:
+    """Measure what becomes of known claims when a message comes, and what is read from it."""
+    from nyima_lab.measure.lives_run import run_lives
+    from nyima_lab.readers.lives import read_lives
+    from nyima_lab.readers.real_turns import read_real_turns
+
+    if part not in {"all", "odd", "even"}:
+        raise InputError(f"--part is {part!r}: give all, odd or even")
+    every = read_lives(files) if real is None else [life for file in files for life in read_real_turns(real, file)]
+    some = {"all": every, "odd": every[::2], "even": every[1::2]}[part][:limit]
+    async with _models(common, chosen) as (embedder, _, writer):
+        if writer is None:
+            raise InputError("claims are read by a chat model: give --model")
+        with _bar("lives") as note:
+            report = await run_lives(some, embedder, writer, note=note)
+
+    def text(out: Console) -> None:
+        for name, figures in report.items():
+            if name == "rows":
+                continue
+            out.print(f"{name}: {figures['messages']} messages", markup=False)
+            for what, of in figures.items():
+                if isinstance(of, dict):
+                    out.print(
+                        f"  {what:14} {of['mean']:.3f} [{of['low']:.3f}, {of['high']:.3f}] of {of['n']}", markup=False
+                    )
+
+    common.show(_written(chosen, report), text)
+
+
 async def services(
     common: Common,
     skill: Annotated[str, typer.Argument(help="forms, reminders or travel.")],
@@ -278,4 +318,5 @@ def add_to(group: typer.Typer) -> None:
     command(group, "selection", "nyima eval selection --realmem realmem/")(selection)
     command(group, "extracted", "nyima eval extracted --sheet check.csv --pairs 0")(extracted)
     command(group, "truth", "nyima eval truth cases.jsonl --among 200")(truth)
+    command(group, "lives", "nyima eval lives lives.jsonl --model qwen2.5-coder-1.5b")(lives)
     command(group, "services", "nyima eval services forms forms.jsonl --by-hand")(services)

@@ -144,11 +144,11 @@ async def _equipment(of: Of, chat: ChatModel | None) -> Equipment:
     """The trained parts of a folder, by their place in it (``list/ranker`` is list-ranker)."""
     from nyima.errors import InputError
     from nyima.models.embed import OnnxEmbedder
+    from nyima.models.pair_scorer import OnnxPairScorer
     from nyima.read.embedding import QueryEmbedder
     from nyima_lab.baselines.trained_roles import ClassifierPlanner
     from nyima_lab.measure.bench import Equipment
     from nyima_lab.models.focus import FocusModel
-    from nyima_lab.models.pair_scorer import OnnxPairScorer
     from nyima_lab.models.unified import UnifiedModel
 
     embedders: dict[str, Any] = {}

@@ -18,7 +18,7 @@ from typing import Any
 from nyima.domain.evidence import Noted
 from nyima.errors import InputError
 
-__all__ = ["Life", "LifeMessage", "read_lives"]
+__all__ = ["AnnotatedLife", "LifeMessage", "read_lives"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +34,18 @@ class LifeMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class AnnotatedLife:
     """One person's claims by id, and messages that are each judged against these claims alone."""
 
     id: str
     lang: str
-    claims: Mapping[str, str]
+    claims: Mapping[str, Noted]
     messages: tuple[LifeMessage, ...]
 
 
-def read_lives(paths: Iterable[Path]) -> list[Life]:
+def read_lives(paths: Iterable[Path]) -> list[AnnotatedLife]:
     """Read files of lives. Raises InputError with the line that cannot be read."""
-    found: list[Life] = []
+    found: list[AnnotatedLife] = []
     for path in paths:
         for number, line in enumerate(path.read_text("utf-8").split("\n"), 1):
             if not line.strip():
@@ -59,8 +59,8 @@ def read_lives(paths: Iterable[Path]) -> list[Life]:
     return found
 
 
-def _life(row: Mapping[str, Any]) -> Life:
-    claims = {c["id"]: f"{c['subject']} {c['attribute']}: {c['value']}" for c in row["claims"]}
+def _life(row: Mapping[str, Any]) -> AnnotatedLife:
+    claims = {c["id"]: _noted(c) for c in row["claims"]}
     messages = tuple(
         LifeMessage(
             m["text"],
@@ -74,7 +74,7 @@ def _life(row: Mapping[str, Any]) -> Life:
     unknown = {id for m in messages for id in m.over} - set(claims)
     if unknown:
         raise ValueError(f"there is no claim {min(unknown)}")
-    return Life(row["life"], row.get("lang", "en"), claims, messages)
+    return AnnotatedLife(row["life"], row.get("lang", "en"), claims, messages)
 
 
 def _noted(row: Mapping[str, str]) -> Noted:

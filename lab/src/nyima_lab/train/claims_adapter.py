@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nyima.domain.evidence import Noted
 from nyima.errors import InputError, PackError
 from nyima.prompts.trained_reading import claims_answer, claims_question
-from nyima_lab.readers.lives import Life, LifeMessage
+from nyima_lab.readers.lives import AnnotatedLife, LifeMessage
 from nyima_lab.train.loop import TrainingReport, torch_here
 
 __all__ = ["AdapterPlan", "Sheet", "lay_out", "train_adapter", "write_adapter"]
@@ -24,6 +25,8 @@ _IGNORED = -100
 _SHOWN = 8
 _FEWER = (0, 3, 6, 8)
 _WARM_STEPS = 10
+_OVER_COUNTS = 3.0
+"""How much more a token counts that says what is over: there are few of them."""
 _MODULES = {
     "self_attn.q_proj": "attn_q",
     "self_attn.k_proj": "attn_k",
@@ -50,15 +53,16 @@ class AdapterPlan:
 @dataclass(frozen=True, slots=True)
 class Sheet:
     """One life as the model sees it, all of the same length: token ids, their positions, the number of the
-    message that each belongs to (0: the prefix), and the ids to learn."""
+    message that each belongs to (0: the prefix), the ids to learn, and how much each counts."""
 
     ids: list[int]
     positions: list[int]
     parts: list[int]
     targets: list[int]
+    weights: list[float]
 
 
-def lay_out(life: Life, tokenizer: Any, draw: random.Random) -> Sheet:
+def lay_out(life: AnnotatedLife, tokenizer: Any, draw: random.Random) -> Sheet:
     """Return a life with its claims and messages in a random order. Half of the time fewer than eight
     claims are shown: what is not shown cannot be numbered."""
     claims = list(life.claims.items())
@@ -66,26 +70,27 @@ def lay_out(life: Life, tokenizer: Any, draw: random.Random) -> Sheet:
     shown = claims[: draw.choice(_FEWER) if draw.random() < 0.5 else _SHOWN]
     messages = list(life.messages)
     draw.shuffle(messages)
-    sheet: Sheet | None = None
-    for number, message in enumerate(messages, 1):
-        prefix, asked, answer = _texts(message, shown)
-        if sheet is None:
-            start = _tokens(tokenizer, prefix)
-            sheet = Sheet(list(start), list(range(len(start))), [0] * len(start), [_IGNORED] * len(start))
-            size = len(start)
-        question, learned = _tokens(tokenizer, asked), _tokens(tokenizer, answer)
+    laid = [_texts(message, shown) for message in messages]
+    if not laid:
+        raise InputError(f"the life {life.id} has no message: leave it out")
+    prefix = _tokens(tokenizer, laid[0][0])
+    size = len(prefix)
+    sheet = Sheet(list(prefix), list(range(size)), [0] * size, [_IGNORED] * size, [0.0] * size)
+    for number, (_, asked, answer) in enumerate(laid, 1):
+        question, stated, over = (_tokens(tokenizer, text) for text in (asked, *_parted(answer)))
+        learned = stated + over
         sheet.ids.extend((*question, *learned))
         sheet.positions.extend(range(size, size + len(question) + len(learned)))
         sheet.parts.extend([number] * (len(question) + len(learned)))
         sheet.targets.extend((*[_IGNORED] * len(question), *learned))
-    if sheet is None:
-        raise InputError(f"the life {life.id} has no message: leave it out")
+        sheet.weights.extend((*[0.0] * len(question), *[1.0] * len(stated), *[_OVER_COUNTS] * len(over)))
     return sheet
 
 
-def _texts(message: LifeMessage, shown: Sequence[tuple[str, str]]) -> tuple[str, str, str]:
+def _texts(message: LifeMessage, shown: Sequence[tuple[str, Noted]]) -> tuple[str, str, str]:
     """The part that all messages share, the message's own part, and the answer, in Qwen's chat form."""
-    system, asked = claims_question([text for _, text in shown], message.before, message.text)
+    known_texts = [f"{c.who} {c.what}: {c.value}" for _, c in shown]
+    system, asked = claims_question(known_texts, message.before, message.text)
     known, _, own = asked.content.partition("Before:")
     over = [number for number, (id, _) in enumerate(shown, 1) if id in message.over]
     return (
@@ -95,11 +100,19 @@ def _texts(message: LifeMessage, shown: Sequence[tuple[str, str]]) -> tuple[str,
     )
 
 
+def _parted(answer: str) -> tuple[str, str]:
+    """An answer up to what is over, and the rest."""
+    said, _, over = answer.rpartition(":")
+    return f"{said}:", over
+
+
 def _tokens(tokenizer: Any, text: str) -> list[int]:
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def train_adapter(lives: Sequence[Life], base: Path, plan: AdapterPlan, note: TrainingReport) -> Mapping[str, Any]:
+def train_adapter(
+    lives: Sequence[AnnotatedLife], base: Path, plan: AdapterPlan, note: TrainingReport
+) -> Mapping[str, Any]:
     """Train on a GGUF file or a folder of the hub's format; return the adapter's tensors by name.
     On two cores with bfloat16 the 1.5B model learns from 50 tokens a second."""
     torch = torch_here()
@@ -111,11 +124,11 @@ def train_adapter(lives: Sequence[Life], base: Path, plan: AdapterPlan, note: Tr
         parameter.data = parameter.data.float()
     optimizer = torch.optim.AdamW(wanted, lr=plan.rate, weight_decay=0.0)
     draw = random.Random(plan.seed)  # noqa: S311 - shuffling
-    steps, waiting = math.ceil(len(lives) * plan.epochs / plan.batch), list[Life]()
+    steps, waiting = math.ceil(len(lives) * plan.epochs / plan.batch), list[AnnotatedLife]()
     for step in range(steps):
         for group in optimizer.param_groups:
             group["lr"] = plan.rate * _pace(step, steps)
-        learned = 0
+        learned = 0.0
         for _ in range(plan.batch):
             if not waiting:
                 waiting = list(lives)
@@ -164,8 +177,8 @@ def _adapted(torch: Any, base: Path, plan: AdapterPlan) -> tuple[Any, Any]:
     return peft.get_peft_model(model, config), tokenizer
 
 
-def _loss(torch: Any, core: Any, head: Any, sheet: Sheet) -> tuple[Any, int]:
-    """The summed loss of the answers of a sheet, and how many tokens they have."""
+def _loss(torch: Any, core: Any, head: Any, sheet: Sheet) -> tuple[Any, float]:
+    """The summed loss of the answers of a sheet, and what their tokens count together."""
     parts = torch.tensor(sheet.parts)
     sees = torch.tril(torch.ones(len(parts), len(parts), dtype=torch.bool))
     sees &= (parts[None, :] == 0) | (parts[None, :] == parts[:, None])
@@ -181,7 +194,9 @@ def _loss(torch: Any, core: Any, head: Any, sheet: Sheet) -> tuple[Any, int]:
             use_cache=False,
         ).last_hidden_state[0]
         logits = head(hidden[:-1][answers])
-    return torch.nn.functional.cross_entropy(logits.float(), targets[answers], reduction="sum"), int(answers.sum())
+        losses = torch.nn.functional.cross_entropy(logits.float(), targets[answers], reduction="none")
+    counts = torch.tensor(sheet.weights[1:])[answers]
+    return (losses * counts).sum(), float(counts.sum())
 
 
 def write_adapter(tensors: Mapping[str, Any], path: Path, plan: AdapterPlan, architecture: str = "qwen2") -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nyima.errors import InputError, PackError
-from nyima_lab.models.pair_scorer import OVERLAP, pair_types
+from nyima.models.pair_scorer import OVERLAP, pair_types
 
 __all__ = ["BASIC", "Encoder", "load_encoder", "new_tokenizer"]
 

@@ -36,7 +36,8 @@ HOME, FIRST, LAST = said("h", "I live in Leeds", 0), said("f", "I moved to York"
 
 
 async def found(*pieces: Evidence, threshold: float = 0.5) -> dict[str, str]:
-    return await Outdating(Moves(), threshold).replaced(pieces)
+    replaced = await Outdating(Moves(), threshold).replaced(pieces)
+    return {old: new.record.id for old, new in replaced.items()}
 
 
 async def test_each_older_one_is_replaced_by_the_newest_that_says_so() -> None:
@@ -59,10 +60,16 @@ async def test_what_is_newer_or_not_the_users_own_words_is_left_alone(other: Evi
     assert await found(other, FIRST) == {}
 
 
+async def test_what_replaces_may_not_have_been_kept() -> None:
+    replaced = await Outdating(Moves(), 0.5).replaced([HOME], [HOME, FIRST])
+    assert replaced == {"h": FIRST}
+    assert await Outdating(Moves(), 0.5).replaced([], [HOME, FIRST]) == {}
+
+
 async def test_only_the_best_pieces_are_compared_and_long_ones_are_cut() -> None:
     judge = Moves()
     many = [said(f"m{n}", f"I live in {n} " + "word " * 300, n) for n in range(20)]
     await Outdating(judge, 0.5).replaced(many)
-    assert len(judge.asked) == 15
+    assert len(judge.asked) == 9 + 8 + 7 + 6
     assert all(len(text) < 600 for pair in judge.asked for text in pair)
     assert over_pair("a", "b") == ("a", "no longer true: b")

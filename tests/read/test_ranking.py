@@ -15,7 +15,7 @@ from nyima.domain.recipe import Weights
 from nyima.domain.records import Interval
 from nyima.language.times.moment import asked_period
 from nyima.language.words import tokens
-from nyima.read.ranking import Fused, coverage, deduplicate, fuse, reciprocal, select, spread
+from nyima.read.ranking import Fused, coverage, deduplicate, fuse, reciprocal, select, spread, within
 from nyima.testing.contract import T0, note
 
 
@@ -260,3 +260,10 @@ def test_no_time_expression_is_no_filter(text: str) -> None:
 def test_any_text_has_a_period_or_none(text: str, at: datetime) -> None:
     found = asked_period(text + " last week in May 3 years ago", at.replace(tzinfo=UTC), UTC)
     assert found is None or found.until is None or found.since < found.until
+
+
+@pytest.mark.parametrize(("records", "room", "count"), [(2, 100, 2), (9, 8, 2), (9, 1, 1), (9, 100, 3)])
+def test_what_the_budget_has_no_room_for_is_left_out_in_order(records: int, room: int, count: int) -> None:
+    pieces = [evidence(str(n), "User: one two", n / 10) for n in range(3)]
+    assert tokens(pieces[0].text) == 4
+    assert [e.record.id for e in within(pieces, Budget(records, room))] == ["0", "1", "2"][:count]

@@ -12,11 +12,13 @@ __all__ = ["EARLIER", "newest_first"]
 EARLIER = "earlier"
 
 
-def newest_first(kept: Sequence[Evidence], replaced: Mapping[str, str]) -> tuple[Evidence, ...]:
-    """Return the pieces in their order, but each that is replaced behind the one that replaces it, with the
-    label ``earlier``. ``replaced`` maps the record id of a piece to that of the newer one."""
-    there = {piece.record.id: piece for piece in kept}
-    newer = {old: new for old, new in replaced.items() if old in there and new in there and old != new}
+def newest_first(kept: Sequence[Evidence], replaced: Mapping[str, Evidence]) -> tuple[Evidence, ...]:
+    """Return the pieces in their order, but each that is replaced behind the piece that replaces it, with the
+    label ``earlier``. ``replaced`` maps the record id of a kept piece to what replaces it, which joins the
+    others where it is not among them."""
+    newer = {old: new.record.id for old, new in replaced.items() if new.record.id != old}
+    there = {piece.record.id: piece for piece in (*kept, *replaced.values())}
+    there |= {piece.record.id: piece for piece in kept}
     ordered: dict[str, Evidence] = {}
 
     def place(id: str, waiting: frozenset[str] = frozenset()) -> None:
@@ -26,6 +28,6 @@ def newest_first(kept: Sequence[Evidence], replaced: Mapping[str, str]) -> tuple
             place(newer[id], waiting | {id})
         ordered[id] = replace(there[id], label=EARLIER) if id in newer else there[id]
 
-    for id in there:
-        place(id)
+    for piece in kept:
+        place(piece.record.id)
     return tuple(ordered.values())

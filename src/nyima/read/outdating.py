@@ -13,7 +13,10 @@ from nyima.language.words import cut_tokens
 
 __all__ = ["Outdating", "over_pair"]
 
-_MOST = 6
+_MOST_OLD, _MOST_NEW = 4, 10
+"""How many of the best pieces are looked at as what may be out of date, and how many of all that was found
+as what may say so."""
+
 _LONGEST = 60
 _OWN = {Origin.USER, Origin.IMPORT}
 
@@ -26,24 +29,28 @@ def over_pair(message: str, earlier: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Outdating:
-    """Compares the best pieces in which the user speaks, each with each older one. ``threshold`` is the score
-    from which on a piece counts as replaced."""
+    """Compares the best pieces in which the user speaks, each with what the user said later. ``threshold`` is
+    the score from which on a piece counts as replaced."""
 
     scorer: PairScorer
     threshold: float
 
-    async def replaced(self, kept: Sequence[Evidence]) -> dict[str, str]:
-        """Return the record ids of pieces that are out of date, each with that of the newest piece that says
-        so. Raises ModelError when the model cannot be loaded."""
-        own = [e for e in kept if isinstance(e.record, Episode) and e.record.provenance.origin in _OWN][:_MOST]
-        dated = sorted(own, key=lambda e: e.at)
-        pairs = [(new, old) for n, new in enumerate(dated) for old in dated[:n] if old.at < new.at]
-        scores = await self.scorer.score([over_pair(_said(new), _said(old)) for new, old in pairs]) if pairs else []
-        found: dict[str, str] = {}
-        for (new, old), score in zip(pairs, scores, strict=True):
-            if score >= self.threshold:
-                found[old.record.id] = new.record.id  # the pairs come oldest first: the newest stays
-        return found
+    async def replaced(self, kept: Sequence[Evidence], found: Sequence[Evidence] = ()) -> dict[str, Evidence]:
+        """Return the newest piece that makes a kept one untrue, by the kept one's record id. What replaces may
+        be among the pieces that were found and not kept: news often shares no word with the question. Raises
+        ModelError when the model cannot be loaded."""
+        own = [e for e in kept if _is_own(e)]
+        there = {e.record.id for e in own}
+        new = [*own, *(e for e in found if _is_own(e) and e.record.id not in there)][:_MOST_NEW]
+        pairs = [(n, o) for n in sorted(new, key=lambda e: e.at) for o in own[:_MOST_OLD] if o.at < n.at]
+        scores = await self.scorer.score([over_pair(_said(n), _said(o)) for n, o in pairs]) if pairs else []
+        # The pairs come oldest first, so that the newest stays.
+        return {o.record.id: n for (n, o), score in zip(pairs, scores, strict=True) if score >= self.threshold}
+
+
+def _is_own(piece: Evidence) -> bool:
+    """Return whether the user speaks in a piece."""
+    return isinstance(piece.record, Episode) and piece.record.provenance.origin in _OWN
 
 
 def _said(piece: Evidence) -> str:

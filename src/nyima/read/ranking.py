@@ -11,7 +11,7 @@ from nyima.domain.recipe import Weights
 from nyima.domain.records import Interval
 from nyima.language.words import content_words, stem, tokens, words
 
-__all__ = ["Fused", "coverage", "deduplicate", "fuse", "reciprocal", "select", "spread"]
+__all__ = ["Fused", "coverage", "deduplicate", "fuse", "reciprocal", "select", "spread", "within"]
 
 
 _GIVE = 120
@@ -148,3 +148,15 @@ def select(evidence: Sequence[Evidence], budget: Budget, limits: Mapping[str, in
         spent += size
         count[piece.source] = count.get(piece.source, 0) + 1
     return kept
+
+
+def within(evidence: Sequence[Evidence], budget: Budget) -> tuple[Evidence, ...]:
+    """The first pieces that the budget has room for, in their order; the first in any case."""
+    kept: list[Evidence] = []
+    spent = 0
+    for piece in evidence:
+        spent += tokens(piece.text)
+        if kept and (len(kept) == budget.records or spent > budget.tokens):
+            break
+        kept.append(piece)
+    return tuple(kept)

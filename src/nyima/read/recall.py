@@ -19,7 +19,7 @@ from nyima.read.conflicts import newest_first
 from nyima.read.embedding import QueryEmbedder
 from nyima.read.labels import labelled
 from nyima.read.outdating import Outdating
-from nyima.read.ranking import deduplicate, select
+from nyima.read.ranking import deduplicate, select, within
 
 __all__ = ["MECHANISM", "BudgetSelector", "Recaller"]
 
@@ -82,8 +82,8 @@ class Recaller:
             keywords = (*keywords, *judgement.keywords)
             rounds += 1
         selection = self.selector.select(query, judged, budget)
-        kept = await labelled(self.store, scope, query, selection.kept)
-        kept = await self._newest_first(kept, failed)
+        ordered = await self._newest_first(selection.kept, judged, budget, failed)
+        kept = await labelled(self.store, scope, query, ordered)
         seen = {e.record.id for e in judged}
         found = [*judged, *(e for e in found if e.record.id not in seen)]
         if self.vectors.failed:
@@ -106,16 +106,19 @@ class Recaller:
             tuple(name for name in self.retrievers if name not in {step.source for step in plan}),
         )
 
-    async def _newest_first(self, kept: tuple[Evidence, ...], failed: dict[str, str]) -> tuple[Evidence, ...]:
-        """The pieces with what is out of date behind what is newer. A model that fails leaves them as they
-        are."""
+    async def _newest_first(
+        self, kept: tuple[Evidence, ...], found: Sequence[Evidence], budget: Budget, failed: dict[str, str]
+    ) -> tuple[Evidence, ...]:
+        """The pieces with what is out of date behind what is newer, within the budget. A model that fails
+        leaves them as they are."""
         if self.outdating is None:
             return kept
         try:
-            return newest_first(kept, await self.outdating.replaced(kept))
+            replaced = await self.outdating.replaced(kept, found)
         except ModelError as error:
             failed["outdating"] = str(error)
             return kept
+        return within(newest_first(kept, replaced), budget)
 
     async def _retrieve(self, scope: Scope, plan: Sequence[Step], failed: dict[str, str]) -> list[Evidence]:
         """What the steps bring: those that depend on nothing at the same time, each other

@@ -200,12 +200,15 @@ async def truth(
     among: Annotated[int, typer.Option("--among", min=0, help="Inside a life of so many other claims.")] = 0,
 ) -> None:
     """Measure whether what is believed stays true: stale, missed, wrongly retired, invented."""
+    from nyima.app.environment import find_outdating
     from nyima_lab.measure.truth import RATES, read_truth, run_truth
 
-    cases = read_truth(file)
+    cases, judge = read_truth(file), find_outdating(common.settings())
     async with _models(common, chosen) as (embedder, _, writer):
         with _bar("truth") as note:
-            report = await run_truth(cases, embedder, recipe=recipe, model=writer, among=among, note=note)
+            report = await run_truth(
+                cases, embedder, recipe=recipe, model=writer, outdating=judge, among=among, note=note
+            )
 
     def text(out: Console) -> None:
         for name in RATES:

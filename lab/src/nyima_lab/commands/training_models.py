@@ -259,9 +259,87 @@ async def _labels(
         await model.close()
 
 
+async def claims(
+    common: Common,
+    lives: Annotated[list[Path], typer.Argument(help="Lives as JSON lines.", exists=True, dir_okay=False)],
+    pack: Annotated[str, typer.Option("--pack", help="The local chat model that the adapter is for.")] = "",
+    passes: Annotated[float, typer.Option("--passes", min=0.01, help="How often each life is learned from.")] = 1.0,
+    rank: Annotated[int, typer.Option("--rank", min=1, help="Of the adapter.")] = 8,
+    rate: Annotated[float, typer.Option("--rate", min=0.0, help="The learning rate.")] = 3e-4,
+    seed: Annotated[int, typer.Option("--seed", help="Of shuffling.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The folder (default: trained/claims in the cache).")
+    ] = None,
+) -> None:
+    """Train an adapter with which a local chat model reads claims. On two cores: an hour for the 1.5B model
+    and 300 lives. An adapter in trained/claims of the cache is used from then on."""
+    from nyima.app.environment import default_chat_pack, shelf
+    from nyima_lab.readers.lives import read_lives
+    from nyima_lab.train.claims_adapter import AdapterPlan, train_adapter, write_adapter
+
+    settings = common.settings()
+    name = pack or default_chat_pack(settings) or "qwen2.5-coder-1.5b"
+    folder = out or settings.cache / "trained" / "claims"
+    plan, every = AdapterPlan(rank, passes, rate=rate, seed=seed), read_lives(lives)
+    base = shelf(settings).files(name)["model.gguf"]
+    with progress() as note:
+        write_adapter(train_adapter(every, base, plan, note), folder / f"{name}.gguf", plan)
+    report = {
+        "file": str(folder / f"{name}.gguf"),
+        "lives": len(every),
+        "messages": sum(len(x.messages) for x in every),
+    }
+    line = f"learned from {report['messages']} messages of {report['lives']} lives; saved to {report['file']}"
+    common.show(report, lambda out: out.print(line, markup=False))
+
+
+async def judge(
+    common: Common,
+    lives: Annotated[list[Path], typer.Argument(help="Lives as JSON lines.", exists=True, dir_okay=False)],
+    valid: Annotated[Path, typer.Option("--valid", help="Lives of another author, to stop by.", exists=True)],
+    told: Annotated[list[Path] | None, typer.Option("--told", help="How the claims of the lives were told.")] = None,
+    inference: Annotated[list[Path] | None, typer.Option("--inference", help="Inference pairs to begin with.")] = None,
+    threshold: Annotated[float, typer.Option("--threshold", help="From which score on a piece is replaced.")] = 0.2,
+    out: Annotated[Path | None, typer.Option("--out", help="The folder (default: trained/judge in the cache).")] = None,
+    fit: Fit = Fit(epochs=2, rate=6e-5),
+) -> None:
+    """Train the judge of what a newer message makes untrue. On two cores: half an hour for 20,000 pairs. A
+    judge in trained/judge of the cache is used from then on."""
+    import json
+    import shutil
+
+    from nyima.app.environment import find_embedder
+    from nyima.errors import InputError
+    from nyima_lab.readers.lives import read_lives
+    from nyima_lab.train.judging import inference_pairs, life_pairs, quantized, read_told
+    from nyima_lab.train.pairs import train_pairs
+
+    settings = common.settings()
+    ensure_packs(settings, "embed")
+    embedder = find_embedder(settings)
+    if embedder is None or fit.base is None:
+        raise InputError("the judge is made from a pretrained encoder: give --base, and set NYIMA_EMBEDDER")
+    folder, base = out or settings.cache / "trained" / "judge", fit.base
+    ways = read_told(told or [])
+    pairs = await life_pairs(read_lives(lives), ways, embedder)
+    held = await life_pairs(read_lives([valid]), ways, embedder)
+    with progress() as note:
+        if inference:
+            first = inference_pairs(inference)
+            train_pairs((first[50:], first[:50]), [], folder / "inference", fit.schedule(), note, base)
+            base = folder / "inference"
+        _, done = train_pairs((pairs, held), [], folder / "full", fit.schedule(), note, base)
+    quantized(folder / "full" / "model.onnx", folder / "model.onnx")
+    shutil.copy(folder / "full" / "tokenizer.json", folder)
+    (folder / "judge.json").write_text(json.dumps({"earlier": threshold, "language": "en"}), "utf-8")
+    _shown(common, folder, done, {"pairs": len(pairs)})
+
+
 def add_to(group: typer.Typer) -> None:
     """Register the commands."""
     command(group, "retriever", "nyima train retriever kbp train.json --epochs 2")(retriever)
     command(group, "nli", "nyima train nli kbp train.json")(nli)
     command(group, "planner", "nyima train planner english --encoder trained/retriever")(planner)
+    command(group, "claims", "nyima train claims lives.jsonl --pack qwen2.5-coder-0.5b")(claims)
+    command(group, "judge", "nyima train judge lives.jsonl --valid other.jsonl --base minilm/")(judge)
     command(group, "reader", "nyima train reader kbp train.json --labels encoder --encoder trained/retriever")(reader)

@@ -29,6 +29,7 @@ from nyima.domain.records import ME, Claim, Status
 from nyima.errors import InputError
 from nyima.mechanisms.by_hand import Statement
 from nyima.memory import Memory, Said
+from nyima.read.outdating import Outdating
 from nyima.read.trace import label_of
 from nyima.testing import FixedClock
 from nyima_lab.measure.stats import interval
@@ -164,6 +165,7 @@ async def run_truth(
     recipe: str = "default",
     model: ChatModel | None = None,
     verifier: Verifier | None = None,
+    outdating: Outdating | None = None,
     among: int = 0,
     note: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
@@ -176,7 +178,7 @@ async def run_truth(
             clock = FixedClock(case.turns[0][0] - timedelta(days=400))
             async with Memory.open(
                 Path(folder) / "case.db", user="eval", recipe=recipe, model=model or "none", embedder=embedder or "none",
-                clock=clock, verifier=verifier,
+                clock=clock, verifier=verifier, outdating=outdating,
             ) as memory:  # fmt: skip
                 for said in others:
                     await memory.state(said)

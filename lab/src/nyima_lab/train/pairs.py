@@ -12,7 +12,7 @@ from typing import Any
 from nyima.errors import InputError
 from nyima_lab.measure.grounded import Sample
 from nyima_lab.train.loop import Fitted, Schedule, TrainingReport, batched, choose_device, fingerprint, fit, torch_here
-from nyima_lab.train.pieces import Encoder, new_tokenizer
+from nyima_lab.train.pieces import Encoder, load_encoder, new_tokenizer
 from nyima_lab.train.retriever import query_text, texts_of
 
 __all__ = ["LabelledPair", "consistency_pairs", "relevance_pairs", "train_pairs"]
@@ -69,7 +69,7 @@ def train_pairs(
     if not train or not valid:
         raise InputError("there are no pairs to learn from: give samples whose replies rest on something")
     if base is not None:
-        encoder = Encoder.pretrained(base, pair=True)
+        encoder = load_encoder(base) if (base / "head.pt").exists() else Encoder.pretrained(base, pair=True)
     else:
         encoder = Encoder.fresh(new_tokenizer(texts_of(samples)), width=shape[0], layers=shape[1], pair=True)
     encoder.module.to(choose_device(schedule.device))

@@ -39,6 +39,8 @@ class Agrees:
     """A second look that agrees with the reader: what it is shown as over is over, and all is said. ``over``
     names values of known claims that it says are over."""
 
+    looks_further = True
+
     def __init__(self, *over: str) -> None:
         self.over = over
 
@@ -49,6 +51,8 @@ class Agrees:
 
 class SaysNo:
     """A second look that finds that nothing new is asserted, and nothing over."""
+
+    looks_further = True
 
     async def look(self, scope: Scope, message: str, known: Sequence[Claim], new: Sequence[Claim]) -> Looked:
         del scope, message

@@ -15,9 +15,9 @@ import pytest
 
 from nyima import Assistant
 from nyima.app.environment import find_embedder, load_settings, shelf
-from nyima.domain.ports import Completion, Message
+from nyima.domain.ports import READS_CLAIMS, Completion, Message
 from nyima.errors import PackError
-from nyima.memory import Memory
+from nyima.memory import Memory, Said
 from nyima.models.embed import OnnxEmbedder
 from nyima.models.local import LocalChat
 from nyima.read.embedding import QueryEmbedder
@@ -175,6 +175,49 @@ async def test_the_local_model_streams_keeps_its_prefix_and_obeys_a_schema() -> 
         assert set(json.loads(shaped.text)) == {"city"}
     finally:
         await chat.close()
+
+
+async def test_an_adapter_changes_the_answers_of_its_lane_alone(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("gguf")
+    from nyima_lab.train.claims_adapter import AdapterPlan, write_adapter
+
+    torch.manual_seed(0)
+    plan, layer = AdapterPlan(rank=2), "model.layers.3.mlp.down_proj"
+    tensors = {f"{layer}.lora_A.weight": torch.randn(2, 4864), f"{layer}.lora_B.weight": torch.randn(896, 2)}
+    write_adapter(tensors, tmp_path / "noise.gguf", plan)
+    weights = files(SMALL)["model.gguf"]
+
+    async def said(lane: str, adapter: Path | None) -> str:
+        chat = LocalChat(weights, SMALL, adapter=adapter)
+        try:
+            asked = [Message("user", "Say hello.")]
+            pieces = [p async for p in chat.stream(asked, max_tokens=12, lane=lane)]
+        finally:
+            await chat.close()
+        return next(p.text for p in pieces if isinstance(p, Completion))
+
+    plain = await said("", None)
+    assert await said("", tmp_path / "noise.gguf") == plain
+    assert await said(READS_CLAIMS, tmp_path / "noise.gguf") != plain
+
+
+async def test_the_judge_puts_what_is_out_of_date_behind_what_is_newer(tmp_path: Path) -> None:
+    files("minilm-l6-int8")
+    clock = FixedClock()
+    async with Memory.open(tmp_path / "n.db", clock=clock) as memory:
+        for text in (
+            "I teach maths at a secondary school in Cork.",
+            "What a lovely morning it was.",
+            "Last day of teaching today. Officially retired, feels surreal!",
+        ):
+            await memory.remember([Said(text)])
+            clock.forward(days=30)
+        kept = (await memory.recall("Am I still teaching maths at school?")).kept
+    said = [(piece.label, piece.text) for piece in kept]
+    assert [label for label, text in said if "Cork" in text] == ["earlier"]
+    assert [label for label, text in said if "retired" in text] == [""]
+    assert [text for _, text in said].index(next(t for _, t in said if "retired" in t)) == 0
 
 
 @pytest.fixture(scope="module")

@@ -134,6 +134,8 @@ async def test_what_one_of_the_two_says_leaves_both_and_what_they_say_is_weighed
 class Unsure:
     """A second look that is sure of nothing."""
 
+    looks_further = True
+
     async def look(self, scope: object, message: str, known: Sequence[Claim], new: Sequence[Claim]) -> Looked:
         del scope, message
         return Looked.unsure(known, new)

@@ -107,3 +107,35 @@ async def test_what_was_stated_by_hand_can_be_doubted_told_again_and_outlives_th
         assert [c.stale for c in await memory.claims() if c.value == "Leeds"] == [False]
         await memory.forget(*doubt.records, *again.records)
         assert (await memory.turns(), [c.text for c in await memory.claims()]) == ([], ["user lives in: Leeds"])
+
+
+@pytest.mark.parametrize(("again", "labels"), [("over: 1", {}), ("over: none", {"Leeds": True, "Bath": True})])
+async def test_the_reader_reads_again_what_it_called_over(tmp_path: Path, again: str, labels: dict[str, bool]) -> None:
+    """Twice over: closed. Once: both stand, labelled."""
+
+    def read(request: Request) -> str:
+        shown = [line for line in request.last.splitlines() if line[:1].isdigit()]
+        if len(shown) == 1:
+            assert shown == ["1. user lives in: Leeds"]
+            return again
+        number = next(line[0] for line in shown if line.endswith("Leeds"))
+        return f"user | lives in | Bath | holds\nover: {number}"
+
+    model = ScriptedModel({READS_CLAIMS: [read]}, trained=TRAINED)
+    async with Memory.open(tmp_path / "n.db", model=model, embedder=HashEmbedder(), clock=FixedClock()) as memory:
+        await memory.set("lives in", "Leeds")
+        await memory.set("cat", "Luna")
+        await memory.remember([Said("Bath it is, Leeds is behind us.")])
+        await memory.drain()
+        held = {c.value: c.stale for c in await memory.claims()}
+    assert held == {"Luna": False, **(labels or {"Bath": False})}
+    assert len(model.asked(READS_CLAIMS)) == 2
+
+
+async def test_what_is_not_called_over_is_not_read_again(tmp_path: Path) -> None:
+    model = reader("user | has | a bike | holds\nover: none")
+    async with Memory.open(tmp_path / "n.db", model=model, embedder=HashEmbedder(), clock=FixedClock()) as memory:
+        await memory.set("lives in", "Leeds")
+        await memory.remember([Said("I have a bike now.")])
+        await memory.drain()
+    assert len(model.asked(READS_CLAIMS)) == 1

@@ -27,7 +27,7 @@ from nyima.read.recall import Recaller
 from nyima.read.refine import Refiner
 from nyima.read.sources import CallableRetriever, DependentRetriever, SourceChoice
 from nyima.write.desk import Desk
-from nyima.write.second_look import PromptedVerifier
+from nyima.write.second_look import PromptedVerifier, TrainedVerifier
 
 __all__ = ["Services"]
 
@@ -111,10 +111,13 @@ class Services:
     @property
     def verifier(self) -> Verifier | None:
         """Who looks again at what was read, before it is believed: the one that is given, else the chat
-        model that writes, unless it is a small local one: that calls most of what it is shown over."""
+        model that writes, unless it is a small local one that was not trained for it: that calls most of what
+        it is shown over."""
         if self.given_verifier is not None:
             return self.given_verifier
         caller, chat = self.caller(self.writer_chat), self.writer_chat
+        if caller is not None and READS_CLAIMS in caller.model.trained:
+            return TrainedVerifier(caller)
         hosted = chat is not None and chat.window >= _HOSTED_WINDOW
         return PromptedVerifier(caller) if caller is not None and hosted else None
 

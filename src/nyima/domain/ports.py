@@ -250,6 +250,11 @@ class Looked:
 class Verifier(Protocol):
     """Looks again at what was read from a message, before it is believed."""
 
+    @property
+    def looks_further(self) -> bool:
+        """Whether it is also shown what the reader did not call over."""
+        ...
+
     async def look(self, scope: Scope, message: str, known: Sequence[Claim], new: Sequence[Claim]) -> Looked:
         """Return what the message makes untrue of what is ``known``, and which of the ``new`` claims it
         asserts. Raises ModelError when it cannot be asked."""

@@ -117,8 +117,8 @@ class _Record:
 
     @property
     def region(self) -> str:
-        """Where it stands: an episode's session, a claim's partition, a passage's document,
-        else nowhere."""
+        """The session of an episode, the partition of a claim, or the document of a passage;
+        empty for other records."""
         return ""
 
     @property

@@ -90,7 +90,7 @@ class ClaimsOf:
         numbered = {old.id for old in near if old.id in outdated}
         numbered |= {old.id for old in near for c in new if c.status in {Status.ENDED, Status.DENIED} and _ends(c, old)}
         pairs = [old for old in near if not any(c.says_the_same(old) for c in new) and self.turn.at >= old.valid.since]
-        looked = await self._look(pairs, fresh)
+        looked = await self._look(pairs, fresh, numbered)
         kept = self._kept(fresh, looked)
         if self.adds_only or not is_owners(self.turn):
             self.changes += [Add(claim) for claim in kept]
@@ -162,12 +162,17 @@ class ClaimsOf:
         self.changes.append(Revise(same.id, successor, "told again"))
         return True
 
-    async def _look(self, known: Sequence[Claim], new: Sequence[Claim]) -> Looked:
+    async def _look(self, known: Sequence[Claim], new: Sequence[Claim], numbered: set[str]) -> Looked:
         """Ask for the second look. Where there is none, what the reader states stands on its quote, and what
-        it calls over is only labelled."""
+        it calls over is only labelled. One that does not look further is shown what is numbered alone."""
         if self.verifier is None or not (known or new):
             return Looked((None,) * len(known), (True,) * len(new))
-        return await self.verifier.look(self.scope, self.turn.text, known, new)
+        if self.verifier.looks_further:
+            return await self.verifier.look(self.scope, self.turn.text, known, new)
+        asked = [claim for claim in known if claim.id in numbered]
+        looked = await self.verifier.look(self.scope, self.turn.text, asked, new)
+        over = dict(zip((claim.id for claim in asked), looked.over, strict=True))
+        return Looked(tuple(over.get(claim.id, False) for claim in known), looked.said)
 
     def _kept(self, new: Sequence[Claim], looked: Looked) -> list[Claim]:
         """Return the new claims that the turn asserts, marked as uncertain where the second look is not

@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 
 from nyima.domain.conversation import Scope
-from nyima.domain.ports import Looked
+from nyima.domain.ports import READS_CLAIMS, Looked
 from nyima.domain.records import Claim
 from nyima.errors import ModelGarbled
 from nyima.language.words import cut_tokens
 from nyima.prompts.prompt import Prompt
+from nyima.prompts.trained_reading import VERSION, claims_question, read_claims_answer
 from nyima.read.calls import Caller
 
-__all__ = ["PromptedVerifier"]
+__all__ = ["PromptedVerifier", "TrainedVerifier"]
 
-_MOST_MESSAGE = 200
+_MOST_MESSAGE, _ANSWER = 200, 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class PromptedVerifier:
     """Asks the chat model about all pairs of a message in one call."""
 
     caller: Caller
+    looks_further = True
 
     async def look(self, scope: Scope, message: str, known: Sequence[Claim], new: Sequence[Claim]) -> Looked:
         """Return an answer for each claim; unsure of all where the model's answer cannot be read."""
@@ -64,3 +66,26 @@ class PromptedVerifier:
             tuple(n in out.over for n in range(1, len(known) + 1)),
             tuple(n in out.said for n in range(1, len(new) + 1)),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedVerifier:
+    """Has a model that was trained to read claims read the message again, beside nothing but what its first
+    reading called over. What it does not call over again stays unsure."""
+
+    caller: Caller
+    looks_further = False
+
+    async def look(self, scope: Scope, message: str, known: Sequence[Claim], new: Sequence[Claim]) -> Looked:
+        """Return an answer for each known claim; the new ones stand as they were read."""
+        said = (True,) * len(new)
+        if not known:
+            return Looked((), said)
+        asked = claims_question([c.text for c in known], "", cut_tokens(message, _MOST_MESSAGE))
+        answer = await self.caller.text(scope, VERSION, asked, max_tokens=_ANSWER, lane=READS_CLAIMS)
+        try:
+            _, over = read_claims_answer(answer.text)
+        except ModelGarbled:
+            await self.caller.fallback(scope, VERSION)
+            over = ()
+        return Looked(tuple(True if n in over else None for n in range(1, len(known) + 1)), said)

@@ -269,17 +269,16 @@ class Assistant:
     @property
     def _notes(self) -> bool:
         """Whether the reply's call takes notes: not in a private chat, nor where another call reads the
-        claims, unless tools need its form."""
-        own = not self.private and self.memory.parts.notes_in_reply(self.recipe)
-        return own or (self.recipe.takes_notes and bool(self.tools))
+        claims."""
+        return not self.private and self.memory.parts.notes_in_reply(self.recipe)
 
     def _builder(self, style: str | None = None) -> PromptBuilder:
         chat = self.memory.parts.chat
         assert chat is not None
         if style is None:
             bound = chat.grammars or not self.tools
-            style = ("json" if bound else "lines") if self._notes else "plain"
-        about = {name: tool.about for name, tool in self.tools.items()} if self._notes else {}
+            style = ("json" if bound else "lines") if self._notes else "talk" if chat.grammars else "plain"
+        about = {name: tool.about for name, tool in self.tools.items()}
         return PromptBuilder(self.recipe, self.memory.persona, style, chat.window, about, self._shots)
 
     async def _noted(self, turns: Sequence[Turn]) -> dict[str, Notes]:

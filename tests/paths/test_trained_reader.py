@@ -11,6 +11,7 @@ from nyima.domain.conversation import Role
 from nyima.domain.ports import READS_CLAIMS
 from nyima.domain.records import Status
 from nyima.memory import Said
+from nyima.read.prompting import CALL_OR_TEXT
 from nyima.testing import FixedClock, HashEmbedder, Request, ScriptedModel
 from support import Agrees, companion
 
@@ -46,7 +47,7 @@ async def test_each_turn_is_read_alone_with_the_question_before_it(tmp_path: Pat
         await memory.drain()
     asked = [request.last for request in model.asked(READS_CLAIMS)]
     assert sorted(a.partition("Before: ")[2] for a in asked) == [
-        "-\nMessage: Hello there!", "What is your dog called?\nMessage: He's Bo.",
+        "-\nMessage: Hello there!", "Hello there! What is your dog called?\nMessage: He's Bo.",
     ]  # fmt: skip
 
 
@@ -139,3 +140,26 @@ async def test_what_is_not_called_over_is_not_read_again(tmp_path: Path) -> None
         await memory.remember([Said("I have a bike now.")])
         await memory.drain()
     assert len(model.asked(READS_CLAIMS)) == 1
+
+
+async def test_a_tool_can_be_asked_for_in_a_reply_without_notes(tmp_path: Path) -> None:
+    def double(number: str) -> str:
+        """Twice a number."""
+        return str(2 * int(number))
+
+    model = reader("over: none", chat=['{"call": "double", "input": {"number": "21"}}', "It is 42."])
+    async with companion(tmp_path / "n.db", model, tools=[double]) as chat:
+        assert (await chat.reply("What is twice 21?")).text == "It is 42."
+    first, second = model.asked("chat")
+    assert "double" in first.system
+    assert first.grammar == second.grammar == CALL_OR_TEXT
+    assert second.last == "[tool result] 42"
+
+
+async def test_a_number_beside_which_nothing_is_stated_casts_no_doubt(tmp_path: Path) -> None:
+    model = reader("over: 1", "over: none")
+    async with Memory.open(tmp_path / "n.db", model=model, embedder=HashEmbedder(), clock=FixedClock()) as memory:
+        await memory.set("lives in", "Leeds")
+        await memory.remember([Said("Where do I live now, I wonder.")])
+        await memory.drain()
+        assert [c.stale for c in await memory.claims()] == [False]

@@ -47,8 +47,8 @@ _ROOM_LOCAL, _ROOM_HOSTED = 500, 4_000
 """Tokens of messages that one call reads: of a local model, of a hosted one."""
 _A_TURN = 90
 """Tokens that the answer may take for each message."""
-_BEFORE_TOKENS, _ANSWER = 60, 160
-"""Of a model that was trained to read: tokens of what was said before the message, and of its answer."""
+_BEFORE_TOKENS, _ANSWER = 40, 160
+"""Of a model that was trained to read: tokens of each of the two turns before the message, and of its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +198,9 @@ class ClaimWriter:
         """Ask a model that was trained for it about one turn: its prompt is short, and it was trained on one
         message at a time."""
         known = await self._known(scope, [turn])
-        said_before = before[-1].text if before and before[-1].role is not turn.role else ""
-        asked = claims_question(
-            [claim.text for claim in known], cut_tokens(said_before, _BEFORE_TOKENS), cut_tokens(turn.text, _ROOM_LOCAL)
-        )
+        # Whom "her" means stands as often in the user's own words as in the reply to them.
+        said_before = " ".join(cut_tokens(" ".join(t.text.split()), _BEFORE_TOKENS) for t in before[-2:])
+        asked = claims_question([claim.text for claim in known], said_before, cut_tokens(turn.text, _ROOM_LOCAL))
         heard, by = _Heard(), "rule"
         answer = await caller.text(scope, CLAIMS_VERSION, asked, max_tokens=_ANSWER, lane=READS_CLAIMS)
         try:

@@ -17,7 +17,7 @@ from nyima.prompts.notes import render_notes, render_reply
 from nyima.prompts.prompt import fill, sections
 from nyima.read.conflicts import EARLIER
 
-__all__ = ["GRAMMAR", "Known", "PromptBuilder", "Shot", "numbered", "quoted", "reply_schema", "shown"]
+__all__ = ["CALL_OR_TEXT", "GRAMMAR", "Known", "PromptBuilder", "Shot", "numbered", "quoted", "reply_schema", "shown"]
 
 _WORTH_SHOWING = 40
 _TEXT = r'char ::= [^"\\\x00-\x1f] | "\\" ["\\/n]'
@@ -42,6 +42,11 @@ def GRAMMAR(*, tools: bool) -> str:  # noqa: N802 - a constant with one switch
     root = "root ::= answer | call" if tools else "root ::= answer"
     parts = [root, _ANSWER, _TEXT, _CLAIM, _NUMBER, _VALUE, *([_CALL, _PAIR] if tools else [])]
     return "\n".join(parts)
+
+
+_CALL_OR_TEXT = ["root ::= call | text", r"text ::= [^{\x00] [^\x00]{0,1500}", _VALUE, _CALL, _PAIR]
+CALL_OR_TEXT = "\n".join(_CALL_OR_TEXT)
+"""The GBNF grammar of a reply without notes that may ask for a tool instead."""
 
 
 def reply_schema() -> dict[str, object]:
@@ -194,7 +199,7 @@ def numbered(claims: Sequence[Claim], elsewhere: Container[str] = ()) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PromptBuilder:
-    """Builds the messages of a reply. ``style`` is json, lines or plain."""
+    """Builds the messages of a reply. ``style`` is json, lines, talk or plain."""
 
     recipe: Recipe
     persona: str
@@ -210,7 +215,7 @@ class PromptBuilder:
         if self.tools:
             listed = "\n".join(f"{name}: {about}" for name, about in self.tools.items())
             parts.append(fill("reply", "tools", {"tools": listed}))
-        if self.recipe.takes_notes and self.style != "plain":
+        if self.style == "talk" or (self.recipe.takes_notes and self.style != "plain"):
             parts.append(sections("reply")[self.style])
         for shot in self.shots:
             values = {"memory": shot.memory, "context": shot.context, "response": shot.response}
@@ -263,7 +268,7 @@ class PromptBuilder:
         return messages, shown
 
     def _as_written(self, text: str, notes: Notes) -> str:
-        if not self.recipe.takes_notes or self.style == "plain":
+        if not self.recipe.takes_notes or self.style in {"plain", "talk"}:
             return text
         return render_reply(text, notes) if self.style == "json" else render_notes(text, notes)
 

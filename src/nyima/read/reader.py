@@ -16,7 +16,7 @@ from nyima.prompts.notes import ReplyStream
 from nyima.prompts.prompt import version
 from nyima.read.calls import Caller
 from nyima.read.kit import Kit
-from nyima.read.prompting import GRAMMAR, reply_schema
+from nyima.read.prompting import CALL_OR_TEXT, GRAMMAR, reply_schema
 from nyima.read.refine import Refiner
 
 __all__ = ["MECHANISM", "ModelReader", "ReviewedReader", "whole"]
@@ -47,7 +47,7 @@ class ModelReader:
             options: dict[str, Any] = {
                 "max_tokens": 320 if model.grammars else 1_500,
                 "temperature": 0.0,
-                "grammar": GRAMMAR(tools=tools) if request.notes and model.grammars else None,
+                "grammar": _grammar(notes=request.notes, tools=tools) if model.grammars else None,
                 "schema": reply_schema() if request.notes and not model.grammars and request.use is None else None,
                 "lane": "chat",
             }
@@ -75,6 +75,11 @@ class ModelReader:
             else:
                 silent = True
         yield Reply("", request.recall, usage=usage)
+
+
+def _grammar(*, notes: bool, tools: bool) -> str | None:
+    """What binds a reply: its form with notes, or a tool's call beside plain text; nothing for text alone."""
+    return GRAMMAR(tools=tools) if notes else CALL_OR_TEXT if tools else None
 
 
 @dataclass(frozen=True, slots=True)

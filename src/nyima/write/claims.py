@@ -197,8 +197,8 @@ class ClaimsOf:
             says = old.id in numbered
             if over and (says or old.id not in shown):
                 closed.append(old)
-            elif over or (says and over is None):
-                doubted.append(old)
+            elif over or (says and over is None and new):
+                doubted.append(old)  # a number beside which nothing is stated is no reason to doubt
         unsure = {c.id for old in doubted for c in new if _compete(c, old)}
         successors = {old.id: c for c in new for old in closed if c.slot == old.slot and c.status is Status.HOLDS}
         taken: set[str] = set()

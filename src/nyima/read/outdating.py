@@ -13,11 +13,11 @@ from nyima.language.words import cut_tokens
 
 __all__ = ["Outdating", "over_pair"]
 
-_MOST_OLD, _MOST_NEW = 4, 10
+_MOST_OLD, _MOST_NEW = 3, 8
 """How many of the best pieces are looked at as what may be out of date, and how many of all that was found
 as what may say so."""
 
-_LONGEST = 60
+_LONGEST = 48
 _OWN = {Origin.USER, Origin.IMPORT}
 
 

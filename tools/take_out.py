@@ -31,7 +31,7 @@ EDITS = [
     ("prof.system", "read/prompting.py", "if whole.profile.claims:", "if False:"),
     ("prof.merge", "write/claims.py", "if over and (says or old.id not in shown):", "if False:"),
     ("prof.unknown", "prompts/notes.py", "if what and not is_placeholder(value):", "if what:"),
-    ("emg.replace", "write/claims.py", "elif over or (says and over is None):", "elif False:"),
+    ("emg.replace", "write/claims.py", "elif over or (says and over is None and new):", "elif False:"),
     ("emg.passive", "mechanisms/reading.py", "waits=True,", "waits=False,"),
     ("emg.screenshots", "write/claims.py", "status = Status.PENDING", "status = Status.HOLDS"),
     ("prof.robust", "prompts/notes.py", "    cut = min((i for m in markers", "    cut = -1 if True else min((i for m in markers"),

@@ -268,8 +268,8 @@ class Assistant:
 
     @property
     def _notes(self) -> bool:
-        """Whether the reply's call takes notes: not in a private chat, nor where another call reads the
-        claims."""
+        """Return whether the reply's call takes notes. In a private chat it takes none, and none where another
+        call reads the claims."""
         return not self.private and self.memory.parts.notes_in_reply(self.recipe)
 
     def _builder(self, style: str | None = None) -> PromptBuilder:

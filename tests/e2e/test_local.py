@@ -207,17 +207,17 @@ async def test_the_judge_puts_what_is_out_of_date_behind_what_is_newer(tmp_path:
     clock = FixedClock()
     async with Memory.open(tmp_path / "n.db", clock=clock) as memory:
         for text in (
-            "I teach maths at a secondary school in Cork.",
+            "I work at the harbour office in Bremen.",
             "What a lovely morning it was.",
-            "Last day of teaching today. Officially retired, feels surreal!",
+            "I handed in my notice at the harbour office, I start at the museum on Monday!",
         ):
             await memory.remember([Said(text)])
             clock.forward(days=30)
-        kept = (await memory.recall("Am I still teaching maths at school?")).kept
+        kept = (await memory.recall("Do I still work at the harbour office?")).kept
     said = [(piece.label, piece.text) for piece in kept]
-    assert [label for label, text in said if "Cork" in text] == ["earlier"]
-    assert [label for label, text in said if "retired" in text] == [""]
-    assert [text for _, text in said].index(next(t for _, t in said if "retired" in t)) == 0
+    assert [label for label, text in said if "Bremen" in text] == ["earlier"]
+    assert [label for label, text in said if "museum" in text] == [""]
+    assert [text for _, text in said].index(next(t for _, t in said if "museum" in t)) == 0
 
 
 @pytest.fixture(scope="module")

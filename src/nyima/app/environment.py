@@ -184,9 +184,10 @@ def _claims_adapter(settings: Settings, pack: str) -> Path | None:
 
 def _trained(settings: Settings, what: str, file: str) -> Path | None:
     """The folder that has a file of something trained: the user's own first, then that of the package."""
-    own = Path(settings.trained).expanduser() if settings.trained else settings.cache / "trained"
     shipped = Path(__file__).parents[1] / "models" / "trained"
-    return next((folder / what for folder in (own, shipped) if (folder / what / file).is_file()), None)
+    return next(
+        (folder / what for folder in (settings.trained_folder, shipped) if (folder / what / file).is_file()), None
+    )
 
 
 def _listens(port: int) -> bool:

@@ -77,7 +77,7 @@ class Services:
     def trained(self, what: str) -> Path:
         """The folder of something that was trained: ``planner``, ``nli``, ``ranker`` or
         ``reader``. Raises ConfigError when it is not there."""
-        root = Path(self.settings.trained).expanduser() if self.settings.trained else self.settings.cache / "trained"
+        root = self.settings.trained_folder
         if not (root / what).is_dir():
             raise ConfigError(f"there is no {root / what}: run `nyima train {what}`, or set `trained` to its folder")
         return root / what

@@ -72,6 +72,11 @@ class Settings:
         """The store: the path of its file, or its URL."""
         return self.store or str(self.db)
 
+    @property
+    def trained_folder(self) -> Path:
+        """The user's own trained parts: the folder that is set, else one in the cache."""
+        return Path(self.trained).expanduser() if self.trained else self.cache / "trained"
+
     def shown(self) -> dict[str, str]:
         """The values as texts; a key is never shown."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "origin"}

@@ -148,7 +148,7 @@ class _Standing:
         return replace(self, by_hand=[r for r in self.by_hand if _base(r.id) not in made])
 
     def reverses(self, row: ChangeRow) -> bool:
-        """Whether a row can be taken back: what it made is still open, or what it ended is not,
+        """Return whether a row can be taken back: what it made is still open, or what it ended is not,
         and the user has put nothing newer in its place. Entities stay: other memories may name them."""
         old = self.records.get(row.id)
         if old is None or isinstance(old, Entity):

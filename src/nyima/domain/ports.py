@@ -252,7 +252,7 @@ class Verifier(Protocol):
 
     @property
     def looks_further(self) -> bool:
-        """Whether it is also shown what the reader did not call over."""
+        """True when it also judges claims that the reader has not called over."""
         ...
 
     async def look(self, scope: Scope, message: str, known: Sequence[Claim], new: Sequence[Claim]) -> Looked:

@@ -48,7 +48,7 @@ _ROOM_LOCAL, _ROOM_HOSTED = 500, 4_000
 _A_TURN = 90
 """Tokens that the answer may take for each message."""
 _BEFORE_TOKENS, _ANSWER = 40, 160
-"""Of a model that was trained to read: tokens of each of the two turns before the message, and of its answer."""
+"""For a model that was trained to read: the most tokens of each earlier turn, and of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ class ReadOut(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class _Heard:
-    """What a reader made of one message: whether to keep it (None: it did not say), what it states, and the
-    numbers of the shown claims that it makes untrue."""
+    """The reading of one message. ``remember`` says whether to keep it, and is None where the reader gave no
+    answer to that; ``outdated`` are the numbers of shown claims that the message makes untrue."""
 
     remember: bool | None = None
     claims: tuple[Noted, ...] = ()
@@ -254,7 +254,7 @@ class ClaimWriter:
         """The current claims that any of the turns may touch, those of the first turn first."""
         if "claims" not in self.desk.recipe.writers:
             return []
-        # What the turn before stated has no vector yet.
+        # Claims of the last turn may have no vector yet.
         there = self.desk.embedder is not None and await self._indexed(scope)
         vectors = QueryEmbedder(self.desk.embedder if there else None)
         each = [

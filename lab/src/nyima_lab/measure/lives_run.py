@@ -1,5 +1,5 @@
-"""What becomes of the claims of a life when a message comes, through ``Memory.remember``: which are closed,
-which are labelled, and which claims the message adds."""
+"""Measures what a message does to the claims of a life, through ``Memory.remember``: it counts the claims
+that are closed, those that are labelled, and those that are added."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _NOW = {"holds", "planned"}
 
 @dataclass(frozen=True, slots=True)
 class _Came:
-    """What became of one message: the claims that were over, closed and labelled (by id), and of the claims
-    that it states and those that were read how many agree with one of the other side."""
+    """The result of one message. ``over``, ``closed`` and ``labelled`` are ids of claims. ``found`` of the
+    ``stated`` claims were read, and ``right`` of the ``read`` claims were stated."""
 
     life: str
     lang: str
@@ -49,7 +49,7 @@ class _Came:
 
 def agrees(read: Claim, gold: Noted) -> bool:
     """Return whether a claim that was read says what an annotated one says: of the user or of somebody
-    else, now or not, and with a value that shares at least half of its words (F1)."""
+    else, now or not. The values, or else the claims as a whole, must share half of their words (F1)."""
     if (read.subject == ME) != (fold(gold.who) == ME):
         return False
     if (read.status.value in _NOW) != (gold.status in _NOW):
